@@ -1,0 +1,3 @@
+//! The tools that people type.
+
+fn main() {}

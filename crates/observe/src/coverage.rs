@@ -1,0 +1,232 @@
+//! What is known of the capture's own completeness (sequence draft, section 3: capture gaps).
+//!
+//! A drop counter says only that packets were dropped between two of its readings, never when.
+//! So an epoch that overlaps such a span carries captureDiscontinuity, whichever of its packets
+//! the drops were among, and the final report of an epoch waits until every counter has been read
+//! after it closed. [`Coverage`] holds those finals; [`MirrorSequence`] reads the sequence
+//! numbers of mirror headers, which tell of each missing packet at once.
+
+use alloc::{collections::BTreeMap, collections::VecDeque, vec::Vec};
+
+use crate::report::Flags;
+
+/// Something that is closed and carries flags: what [`Coverage`] can hold back.
+pub trait Qualify {
+    /// Adds flags to the final report.
+    fn qualify(&mut self, flags: Flags);
+}
+
+/// The drop counters of a capture and the closed epochs that wait for their next readings.
+///
+/// A position is any number that grows with the packets, such as their ordinal.
+#[derive(Debug)]
+pub struct Coverage<T> {
+    /// For each counter, the position of its latest reading.
+    read_at: Vec<u64>,
+    held: VecDeque<(u64, T)>,
+    held_max: usize,
+    released_early: u64,
+}
+
+impl<T: Qualify> Coverage<T> {
+    /// No counters yet; at most `held_max` closed epochs wait.
+    pub fn new(held_max: usize) -> Self {
+        Self { read_at: Vec::new(), held: VecDeque::new(), held_max, released_early: 0 }
+    }
+
+    /// Adds a counter that starts, with nothing dropped, at `position`, and gives its number.
+    pub fn add_counter(&mut self, position: u64) -> usize {
+        self.read_at.push(position);
+        self.read_at.len() - 1
+    }
+
+    /// Closed epochs that had to be released before the reading that would have covered them:
+    /// each carries captureDiscontinuity, because nothing says that it was complete.
+    pub fn released_early(&self) -> u64 {
+        self.released_early
+    }
+
+    /// Takes an epoch that closed at `position`. Without counters it goes out at once.
+    // SEQ-3.7, SEQ-10.3: bounded, and never complete for want of room.
+    pub fn closed(&mut self, position: u64, closed: T, out: &mut impl FnMut(T)) {
+        if self.read_at.is_empty() || self.held_max == 0 {
+            return out(closed);
+        }
+        if self.held.len() >= self.held_max
+            && let Some((_, mut oldest)) = self.held.pop_front()
+        {
+            self.released_early += 1;
+            oldest.qualify(Flags::CAPTURE_DISCONTINUITY);
+            out(oldest);
+        }
+        self.held.push_back((position, closed));
+    }
+
+    /// A reading of counter `counter` at `position`: whether packets were dropped since the
+    /// reading before. The caller closes the epochs that are open; those that closed in the span
+    /// are qualified here.
+    // SEQ-3.7, SEQ-3.8
+    pub fn reading(
+        &mut self,
+        counter: usize,
+        position: u64,
+        dropped: bool,
+        out: &mut impl FnMut(T),
+    ) {
+        let since = self.read_at[counter];
+        if dropped {
+            let in_span = self.held.iter_mut().rev().take_while(|(closed, _)| *closed > since);
+            for (_, epoch) in in_span {
+                epoch.qualify(Flags::CAPTURE_DISCONTINUITY);
+            }
+        }
+        self.read_at[counter] = position;
+        let covered = self.read_at.iter().copied().min().unwrap_or(u64::MAX);
+        while self.held.front().is_some_and(|(closed, _)| *closed <= covered)
+            && let Some((_, epoch)) = self.held.pop_front()
+        {
+            out(epoch);
+        }
+    }
+
+    /// The counters end here, unread since their latest readings: what waits goes out as it is,
+    /// and the counters are forgotten.
+    pub fn finish(&mut self, out: &mut impl FnMut(T)) {
+        self.read_at.clear();
+        for (_, epoch) in self.held.drain(..) {
+            out(epoch);
+        }
+    }
+}
+
+/// What a mirror header's sequence number says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MirrorStep {
+    /// The first of its session, or the one after the latest.
+    Next,
+    /// This many numbers were passed over: packets of the mirror session that never came here.
+    Missing(u32),
+    /// At or behind the latest: it repeats a number, or comes late.
+    Behind,
+    /// The session is not followed: there are already as many as may be.
+    NotFollowed,
+}
+
+/// The latest sequence number of each mirror session.
+#[derive(Debug)]
+pub struct MirrorSequence<S> {
+    latest: BTreeMap<S, u32>,
+    sessions_max: usize,
+}
+
+impl<S: Ord> MirrorSequence<S> {
+    /// Follows at most `sessions_max` sessions.
+    pub fn new(sessions_max: usize) -> Self {
+        Self { latest: BTreeMap::new(), sessions_max }
+    }
+
+    /// The mirror session `session` shows `sequence`.
+    pub fn step(&mut self, session: S, sequence: u32) -> MirrorStep {
+        let Some(latest) = self.latest.get_mut(&session) else {
+            if self.latest.len() >= self.sessions_max {
+                return MirrorStep::NotFollowed;
+            }
+            self.latest.insert(session, sequence);
+            return MirrorStep::Next;
+        };
+        match sequence.wrapping_sub(*latest) {
+            0 | 0x8000_0000.. => MirrorStep::Behind,
+            ahead => {
+                *latest = sequence;
+                if ahead == 1 { MirrorStep::Next } else { MirrorStep::Missing(ahead - 1) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[derive(Debug, PartialEq, Clone, Copy)]
+    struct Epoch(u32, Flags);
+
+    impl Qualify for Epoch {
+        fn qualify(&mut self, flags: Flags) {
+            self.1 = self.1.with(flags);
+        }
+    }
+
+    const CLEAN: Flags = Flags(0);
+    const GAP: Flags = Flags::CAPTURE_DISCONTINUITY;
+
+    fn epoch(n: u32) -> Epoch {
+        Epoch(n, CLEAN)
+    }
+
+    #[test]
+    fn without_a_counter_a_closed_epoch_goes_out_at_once() {
+        let mut out = vec![];
+        Coverage::new(8).closed(3, epoch(1), &mut |e| out.push(e));
+        assert_eq!(out, [epoch(1)]);
+    }
+
+    // SEQ-3.7
+    #[test]
+    fn an_epoch_that_closed_in_a_span_with_drops_is_qualified_and_one_before_is_not() {
+        let mut out = vec![];
+        let mut coverage = Coverage::new(8);
+        let counter = coverage.add_counter(0);
+        coverage.closed(3, epoch(1), &mut |e| out.push(e));
+        assert_eq!(out, [], "waits for the reading that covers it");
+        coverage.reading(counter, 5, false, &mut |e| out.push(e));
+        coverage.closed(7, epoch(2), &mut |e| out.push(e));
+        coverage.reading(counter, 9, true, &mut |e| out.push(e));
+        coverage.closed(11, epoch(3), &mut |e| out.push(e));
+        coverage.finish(&mut |e| out.push(e));
+        assert_eq!(out, [epoch(1), Epoch(2, GAP), epoch(3)]);
+    }
+
+    // SEQ-3.8
+    #[test]
+    fn with_two_counters_an_epoch_waits_for_both_and_either_qualifies_it() {
+        let mut out = vec![];
+        let mut coverage = Coverage::new(8);
+        let (a, b) = (coverage.add_counter(0), coverage.add_counter(0));
+        coverage.closed(3, epoch(1), &mut |e| out.push(e));
+        coverage.reading(a, 4, false, &mut |e| out.push(e));
+        coverage.closed(5, epoch(2), &mut |e| out.push(e));
+        assert_eq!(out, []);
+        coverage.reading(b, 6, true, &mut |e| out.push(e));
+        assert_eq!(out, [Epoch(1, GAP)]);
+        coverage.reading(a, 7, false, &mut |e| out.push(e));
+        assert_eq!(out, [Epoch(1, GAP), Epoch(2, GAP)]);
+    }
+
+    // SEQ-10.3
+    #[test]
+    fn an_epoch_released_for_want_of_room_is_never_shown_as_complete() {
+        let mut out = vec![];
+        let mut coverage = Coverage::new(2);
+        coverage.add_counter(0);
+        for n in 1..=3 {
+            coverage.closed(u64::from(n), epoch(n), &mut |e| out.push(e));
+        }
+        assert_eq!(out, [Epoch(1, GAP)]);
+        assert_eq!(coverage.released_early(), 1);
+    }
+
+    #[test]
+    fn a_mirror_sequence_tells_next_missing_behind_and_wraps() {
+        let mut mirror = MirrorSequence::new(2);
+        assert_eq!(mirror.step(1, u32::MAX - 1), MirrorStep::Next);
+        assert_eq!(mirror.step(1, u32::MAX), MirrorStep::Next);
+        assert_eq!(mirror.step(1, 0), MirrorStep::Next);
+        assert_eq!(mirror.step(1, 3), MirrorStep::Missing(2));
+        assert_eq!(mirror.step(1, 2), MirrorStep::Behind);
+        assert_eq!(mirror.step(1, 3), MirrorStep::Behind);
+        assert_eq!(mirror.step(2, 9), MirrorStep::Next);
+        assert_eq!(mirror.step(3, 9), MirrorStep::NotFollowed);
+    }
+}

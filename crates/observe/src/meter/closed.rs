@@ -1,0 +1,140 @@
+//! A closed epoch and the cause of its closure (sequence draft, sections 4 and 8.13).
+
+use core::fmt;
+
+use crate::coverage::Qualify;
+use crate::provision::Generation;
+use crate::report::{Flags, Snapshot};
+use crate::request::Violation;
+
+use super::EpochIds;
+
+/// An epoch that has ended, ready for its final report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The final snapshot.
+    pub snapshot: Snapshot,
+    /// Why it closed.
+    pub cause: Cause,
+    /// What earlier reports of the epoch were numbered.
+    pub ids: EpochIds,
+}
+
+// SEQ-8.1: causes combine.
+impl Qualify for Closed {
+    fn qualify(&mut self, flags: Flags) {
+        self.snapshot.flags = self.snapshot.flags.with(flags);
+    }
+}
+
+/// Why an epoch closed, as precisely as the meter knows it.
+// SEQ-4.7
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The observation ended.
+    End,
+    /// No request for longer than the idle time.
+    Idle,
+    /// A request outside the profile.
+    Violation(Violation),
+    /// A request exactly half the serial space away.
+    Ambiguous,
+    /// A request this many positions ahead, more than W.
+    Jump(u32),
+    /// The capture's own drop counter grew.
+    CaptureDrops,
+    /// The numbers of a mirror session have a hole.
+    MirrorGap,
+    /// A packet whose captured part ends before its BTH does.
+    CaptureTruncated,
+    /// A fragment of what may be a request.
+    Fragment,
+    /// A packet whose length fields leave no room for a BTH.
+    NoRoomForBth,
+    /// A packet whose invariant CRC does not match.
+    IcrcMismatch,
+    /// The capture file ends inside a record.
+    FileTruncated,
+    /// The operator or the capture source reports a gap.
+    CaptureGap,
+    /// The rules changed.
+    Policy,
+    /// The window changed.
+    Window,
+    /// A new generation of the connection.
+    Generation,
+    /// Its context was needed for another stream.
+    Evicted,
+    /// There is no memory left for its window's labels.
+    LabelMemory,
+    /// A counter or position came to its limit.
+    Exhausted,
+    /// The report id came to its limit.
+    ReportIds,
+}
+
+impl Cause {
+    /// The mask that the final report carries for it; none for ordinary closures.
+    pub const fn flags(self) -> Flags {
+        match self {
+            Self::Violation(_) => Flags::PROFILE_VIOLATION,
+            Self::Ambiguous | Self::Jump(_) => Flags::SERIAL_DISCONTINUITY,
+            Self::CaptureDrops
+            | Self::MirrorGap
+            | Self::CaptureTruncated
+            | Self::Fragment
+            | Self::NoRoomForBth
+            | Self::IcrcMismatch
+            | Self::FileTruncated
+            | Self::CaptureGap => Flags::CAPTURE_DISCONTINUITY,
+            Self::Evicted | Self::LabelMemory => Flags::STATE_EXHAUSTION,
+            Self::End
+            | Self::Idle
+            | Self::Policy
+            | Self::Window
+            | Self::Generation
+            | Self::Exhausted
+            | Self::ReportIds => Flags(0),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End => f.write_str("end of the capture"),
+            Self::Idle => f.write_str("no request for the idle time"),
+            Self::Violation(violation) => write!(f, "outside the profile: {violation}"),
+            Self::Ambiguous => f.write_str("a PSN exactly 2^23 away has no order"),
+            Self::Jump(d) => write!(f, "a PSN {d} ahead, more than the window"),
+            Self::CaptureDrops => f.write_str("the capture dropped packets"),
+            Self::MirrorGap => f.write_str("a hole in the mirror's own sequence numbers"),
+            Self::CaptureTruncated => f.write_str("a packet was captured too short for its BTH"),
+            Self::Fragment => f.write_str("an IP fragment sent to the RoCEv2 port"),
+            Self::NoRoomForBth => f.write_str("a datagram too short for a BTH"),
+            Self::IcrcMismatch => f.write_str("a packet with a wrong ICRC"),
+            Self::FileTruncated => f.write_str("the capture file ends inside a record"),
+            Self::CaptureGap => f.write_str("a gap in the capture"),
+            Self::Policy => f.write_str("the provisioning changed"),
+            Self::Window => f.write_str("the window changed"),
+            Self::Generation => f.write_str("a new generation of the connection"),
+            Self::Evicted => f.write_str("its context was given to another stream"),
+            Self::LabelMemory => f.write_str("no memory left for the window"),
+            Self::Exhausted => f.write_str("a counter came to its limit"),
+            Self::ReportIds => f.write_str("the report id came to its limit"),
+        }
+    }
+}
+
+/// What every report of the epoch carries.
+// SEQ-4.8
+pub(super) const fn qualification(generation: Generation) -> Flags {
+    match generation {
+        Generation::Unverified => Flags::GENERATION_UNVERIFIED,
+        Generation::Established => Flags(0),
+    }
+}
+
+pub(super) const fn final_flags(cause: Cause, generation: Generation) -> Flags {
+    qualification(generation).with(Flags::FINAL_EPOCH).with(cause.flags())
+}

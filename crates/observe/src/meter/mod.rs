@@ -1,0 +1,439 @@
+//! From packets to epochs: contexts, their bounds, and every way in which an epoch closes
+//! (sequence draft, sections 3 and 4).
+//!
+//! The meter is fed batches of [`Arrival`]s in the order of observation. It knows nothing of
+//! frames, files or transport; what it closes it hands to the caller at once, as [`Closed`].
+//! Whether the capture was complete meanwhile is [`crate::coverage`]'s to say.
+
+mod closed;
+mod context;
+mod roster;
+mod table;
+
+use wire::frame::Addresses;
+
+pub use closed::{Cause, Closed};
+use context::{Context, Standing};
+use roster::Rosters;
+use table::{Table, Tag};
+
+use crate::provision::Provisioning;
+use crate::report::{Snapshot, StreamKey};
+use crate::request::Violation;
+use crate::sequence::{Discontinuity, Sequence, Step};
+use crate::serial::Psn;
+use crate::window::Labels;
+
+/// Arrivals that are looked up together: enough for the memory system to work on several at once.
+pub const BATCH: usize = 32;
+
+/// One packet that concerns a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The stream that the packet names.
+    pub key: StreamKey,
+    /// When it was observed, nanoseconds since 1970.
+    pub time_ns: u64,
+    /// What it is.
+    pub kind: ArrivalKind,
+}
+
+/// What an arrival does to its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrivalKind {
+    /// An eligible request.
+    Request(Psn),
+    /// A request that violates the profile.
+    Violation(Violation),
+}
+
+/// The bounds of a meter. All of them are shown to operators.
+// SEQ-10.3
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Streams that are remembered, disabled ones among them.
+    pub contexts_max: u32,
+    /// Octets of window labels over all contexts.
+    pub labels_octets_max: u64,
+    /// The last report id that an epoch may use; its report is the final one.
+    pub report_id_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { contexts_max: 2_000_000, labels_octets_max: 1 << 30, report_id_max: u64::MAX }
+    }
+}
+
+/// What to do with a new stream when the context table is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Refuse and count it: made-up streams then cannot close honest epochs.
+    #[default]
+    Refuse,
+    /// Close a context that has been quiet for long, with stateExhaustion, and take its place.
+    Evict,
+}
+
+/// How a meter runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Bounds.
+    pub limits: Limits,
+    /// The full table.
+    pub when_full: WhenFull,
+    /// An epoch whose stream is silent for longer than this closes; `None` never.
+    pub idle_ns: Option<u64>,
+    /// Keep track of which epochs have changed, for [`Meter::take_changed`].
+    pub periodic: bool,
+    /// Seed of the hash over stream keys; unpredictable, so that nobody can choose collisions.
+    pub seed: u64,
+}
+
+/// What the meter did not meter, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterCounts {
+    /// Requests accounted to an epoch.
+    pub accounted: u64,
+    /// Requests of streams that no rule provisions.
+    pub not_provisioned: u64,
+    /// Requests refused because the context table was full.
+    pub refused_full: u64,
+    /// Violations, whether an epoch was open or not; not accounted.
+    pub violations: u64,
+    /// Requests of streams that a violation had disabled before.
+    pub after_violation: u64,
+    /// Requests whose time lay before that of the stream's request before.
+    pub time_backwards: u64,
+}
+
+/// The contexts of one Observation Point under one provisioning.
+#[derive(Debug)]
+pub struct Meter {
+    settings: Settings,
+    provisioning: Provisioning,
+    table: Table,
+    rosters: Rosters,
+    labels_octets: u64,
+    counts: MeterCounts,
+    now_ns: u64,
+}
+
+impl Meter {
+    /// Octets that a context in order takes, its place in the index included.
+    pub const CONTEXT_OCTETS: usize = size_of::<Context>() + table::INDEX_OCTETS;
+
+    /// An empty table.
+    // SEQ-4.6: a Transport Session that begins makes a meter of its own.
+    pub fn new(provisioning: Provisioning, settings: Settings) -> Self {
+        Self {
+            settings,
+            provisioning,
+            table: Table::new(settings.limits.contexts_max, settings.seed),
+            rosters: Rosters::new(settings.idle_ns.is_some(), settings.periodic),
+            labels_octets: 0,
+            counts: MeterCounts::default(),
+            now_ns: 0,
+        }
+    }
+
+    /// What was and was not metered so far.
+    pub fn counts(&self) -> MeterCounts {
+        self.counts
+    }
+
+    /// Contexts in the table.
+    pub fn contexts(&self) -> u32 {
+        self.table.len()
+    }
+
+    /// Follows arrivals in their order. Lookups of up to [`BATCH`] overlap.
+    pub fn observe(&mut self, arrivals: &[Arrival], out: &mut impl FnMut(Closed)) {
+        for batch in arrivals.chunks(BATCH) {
+            let mut tags = [0; BATCH];
+            let mut found = [None; BATCH];
+            for (tag, arrival) in tags.iter_mut().zip(batch) {
+                *tag = self.table.tag(&arrival.key);
+            }
+            for (found, tag) in found.iter_mut().zip(&tags).take(batch.len()) {
+                *found = self.table.candidate(*tag);
+            }
+            self.table.touch(&found[..batch.len()]);
+            for ((arrival, tag), found) in batch.iter().zip(tags).zip(found) {
+                self.arrive(arrival, tag, found, out);
+            }
+        }
+    }
+
+    #[inline]
+    fn arrive(
+        &mut self,
+        arrival: &Arrival,
+        tag: Tag,
+        candidate: Option<u32>,
+        out: &mut impl FnMut(Closed),
+    ) {
+        if arrival.time_ns > self.now_ns {
+            self.advance_time(arrival.time_ns, out);
+        }
+        let index = match candidate {
+            Some(index) if self.table[index].key == arrival.key => index,
+            _ => match self.find_or_admit(arrival, tag, out) {
+                Some(index) => index,
+                None => return,
+            },
+        };
+        match arrival.kind {
+            ArrivalKind::Request(psn) => self.request(index, psn, arrival.time_ns, out),
+            ArrivalKind::Violation(violation) => self.violation(index, violation, out),
+        }
+    }
+
+    /// A stream that the table does not hold, or did not when the batch was looked up.
+    #[cold]
+    fn find_or_admit(
+        &mut self,
+        arrival: &Arrival,
+        tag: Tag,
+        out: &mut impl FnMut(Closed),
+    ) -> Option<u32> {
+        if let Some(index) = self.table.find(tag, &arrival.key) {
+            return Some(index);
+        }
+        // SEQ-3.1, SEQ-10.3: packets alone provision nothing.
+        let Some(rule) = self.provisioning.find(&arrival.key) else {
+            self.counts.not_provisioned += 1;
+            return None;
+        };
+        if let Some(index) = self.table.insert(tag, Context::new(arrival.key, rule)) {
+            return Some(index);
+        }
+        if self.settings.when_full == WhenFull::Evict
+            && let Some(index) = self.table.quiet()
+        {
+            let context = Context::new(arrival.key, rule);
+            // SEQ-4.7
+            self.close(index, Cause::Evicted, out);
+            self.rosters.evicted(index, &self.table[index].key.addresses);
+            self.table.replace(index, context);
+            return Some(index);
+        }
+        self.counts.refused_full += 1;
+        None
+    }
+
+    #[inline]
+    fn request(&mut self, index: u32, psn: Psn, time_ns: u64, out: &mut impl FnMut(Closed)) {
+        let context = &mut self.table[index];
+        let Some(sequence) = &mut context.sequence else {
+            return self.request_without_epoch(index, psn, time_ns);
+        };
+        match sequence.step(psn, context.window) {
+            Step::Advanced { .. } | Step::Filled | Step::Repeated | Step::UnclassifiedLate => {
+                self.counts.time_backwards += u64::from(time_ns < context.last_ns);
+                self.counts.accounted += 1;
+                context.last_ns = time_ns;
+                self.rosters.accounted(index);
+            }
+            step => self.cannot_place(index, step, psn, time_ns, out),
+        }
+    }
+
+    /// The steps that changed nothing.
+    #[cold]
+    fn cannot_place(
+        &mut self,
+        index: u32,
+        step: Step,
+        psn: Psn,
+        time_ns: u64,
+        out: &mut impl FnMut(Closed),
+    ) {
+        let cause = match step {
+            Step::Discontinuity(Discontinuity::Ambiguous) => Cause::Ambiguous,
+            Step::Discontinuity(Discontinuity::Jump(d)) => Cause::Jump(d),
+            Step::NeedsLabels if self.give_labels(index) => {
+                return self.request(index, psn, time_ns, out);
+            }
+            Step::NeedsLabels => Cause::LabelMemory,
+            _ => Cause::Exhausted,
+        };
+        // SEQ-4.10: the old epoch closes first, and the request is counted in the new one only.
+        self.close(index, cause, out);
+        self.begin(index, psn, time_ns);
+    }
+
+    /// Gives the open epoch of a context its labels, where there is memory for them.
+    // SEQ-10.3
+    fn give_labels(&mut self, index: u32) -> bool {
+        let context = &mut self.table[index];
+        let octets = self.labels_octets + Labels::octets(context.window);
+        let granted = octets <= self.settings.limits.labels_octets_max;
+        if granted && let Some(sequence) = &mut context.sequence {
+            sequence.give_labels(Labels::new(context.window));
+            self.labels_octets = octets;
+        }
+        granted
+    }
+
+    fn request_without_epoch(&mut self, index: u32, psn: Psn, time_ns: u64) {
+        match self.table[index].standing {
+            Standing::Enabled => self.begin(index, psn, time_ns),
+            // SEQ-3.3: SENDs and WRITEs that follow enable nothing.
+            Standing::Disabled { .. } => self.counts.after_violation += 1,
+            Standing::Unprovisioned => self.counts.not_provisioned += 1,
+        }
+    }
+
+    fn begin(&mut self, index: u32, psn: Psn, time_ns: u64) {
+        let context = &mut self.table[index];
+        context.begin(Sequence::begin(psn), time_ns);
+        self.counts.accounted += 1;
+        let deadline = self.settings.idle_ns.map(|idle| time_ns.saturating_add(idle));
+        self.rosters.began(index, &context.key.addresses, deadline);
+    }
+
+    // SEQ-3.3: not counted, the epoch closes, and the stream stays disabled.
+    #[cold]
+    fn violation(&mut self, index: u32, violation: Violation, out: &mut impl FnMut(Closed)) {
+        if self.table[index].standing == Standing::Unprovisioned {
+            self.counts.not_provisioned += 1;
+            return;
+        }
+        self.counts.violations += 1;
+        self.close(index, Cause::Violation(violation), out);
+        let context = &mut self.table[index];
+        context.standing = Standing::Disabled { revision: context.revision };
+    }
+
+    /// Closes the epoch of a context, if one is open.
+    fn close(&mut self, index: u32, cause: Cause, out: &mut impl FnMut(Closed)) {
+        if let Some((closed, labels_octets)) = self.table[index].close(cause) {
+            self.labels_octets -= labels_octets;
+            out(closed);
+        }
+    }
+
+    /// Moves the time on and closes the epochs that have been silent for too long by then.
+    // SEQ-4.7
+    pub fn advance_time(&mut self, now_ns: u64, out: &mut impl FnMut(Closed)) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let Some(idle_ns) = self.settings.idle_ns else {
+            return;
+        };
+        while let Some(index) = self.rosters.due(self.now_ns) {
+            let context = &self.table[index];
+            let deadline = context.last_ns.saturating_add(idle_ns);
+            if deadline < self.now_ns {
+                self.close(index, Cause::Idle, out);
+            } else if context.is_open() {
+                self.rosters.expect(index, deadline);
+            }
+        }
+    }
+
+    /// The capture missed packets that could belong to any stream. Closes every open epoch; what
+    /// is observed from here on starts afresh, so call it when observation is complete again.
+    // SEQ-3.7, SEQ-3.8, SEQ-4.11
+    pub fn capture_gap(&mut self, cause: Cause, out: &mut impl FnMut(Closed)) {
+        for index in self.rosters.open.drain() {
+            self.close(index, cause, out);
+        }
+    }
+
+    /// As [`Meter::capture_gap`], where the addresses of what was missed are known.
+    // SEQ-3.8
+    pub fn capture_gap_between(
+        &mut self,
+        addresses: &Addresses,
+        cause: Cause,
+        out: &mut impl FnMut(Closed),
+    ) {
+        for index in self.rosters.take_between(addresses, &self.table) {
+            self.close(index, cause, out);
+        }
+    }
+
+    /// The operator provisions the stream again after a violation. Says whether it was disabled.
+    // SEQ-3.3
+    pub fn reprovision(&mut self, key: &StreamKey) -> bool {
+        let Some(index) = self.table.find(self.table.tag(key), key) else {
+            return false;
+        };
+        let context = &mut self.table[index];
+        let disabled = matches!(context.standing, Standing::Disabled { .. });
+        if disabled {
+            context.standing = Standing::Enabled;
+        }
+        disabled
+    }
+
+    /// A new generation of the connection is known to begin. Closes the stream's epoch.
+    // SEQ-4.7, SEQ-4.9
+    pub fn new_generation(&mut self, key: &StreamKey, out: &mut impl FnMut(Closed)) {
+        if let Some(index) = self.table.find(self.table.tag(key), key) {
+            self.close(index, Cause::Generation, out);
+        }
+    }
+
+    /// Takes new rules. Epochs whose window or generation changes close, and so do those of
+    /// streams that no rule provisions any more; a disabled stream is enabled only where the
+    /// revision of its rule has grown.
+    // SEQ-4.7, SEQ-3.3
+    pub fn provision(&mut self, provisioning: Provisioning, out: &mut impl FnMut(Closed)) {
+        for index in 0..self.table.len() {
+            let context = &mut self.table[index];
+            let rule = provisioning.find(&context.key);
+            if let Some(cause) = context.provision(rule) {
+                self.close(index, cause, out);
+            }
+            if let Some(rule) = rule {
+                let context = &mut self.table[index];
+                (context.window, context.generation) = (rule.window, rule.generation);
+            }
+        }
+        self.provisioning = provisioning;
+    }
+
+    /// Observation ends here: every open epoch closes as an ordinary one.
+    pub fn finish(&mut self, out: &mut impl FnMut(Closed)) {
+        self.capture_gap(Cause::End, out);
+    }
+
+    /// Snapshots of the open epochs that have changed since they were last taken, with the ids
+    /// that the exporter keeps for each. An epoch with a single report id left is closed instead.
+    // SEQ-5.5: nothing is reset.
+    pub fn take_changed(
+        &mut self,
+        out: &mut impl FnMut(Closed),
+        mut report: impl FnMut(&mut EpochIds, Snapshot),
+    ) {
+        let Some(changed) = &mut self.rosters.changed else {
+            return;
+        };
+        for index in changed.drain() {
+            let context = &mut self.table[index];
+            let Some(sequence) = &context.sequence else {
+                continue;
+            };
+            // SEQ-5.4, SEQ-6.4: the last id is kept for the final report.
+            if context.ids.report_id >= self.settings.limits.report_id_max - 1 {
+                self.close(index, Cause::ReportIds, out);
+                continue;
+            }
+            let flags = closed::qualification(context.generation);
+            let snapshot = context.snapshot(sequence.counts(), flags);
+            report(&mut context.ids, snapshot);
+        }
+    }
+}
+
+/// The ids that an exporter has given to an epoch; zeros before its first report.
+// SEQ-4.5
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpochIds {
+    /// `rdmaSequenceEpochId`, 0 while none is allocated.
+    pub epoch_id: u64,
+    /// The latest `rdmaSequenceReportId`, 0 before the first.
+    pub report_id: u64,
+}

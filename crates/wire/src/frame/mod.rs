@@ -214,7 +214,10 @@ fn general(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> Dec
     }
     let (mirror, inner) = match tunnel::open(span, link, layer) {
         Ok((mirror, inner)) => (Some(mirror), inner),
-        Err((mirror, body)) => return Decoded { mirror, body },
+        Err((mirror, shut)) => {
+            let body = shut.into();
+            return Decoded { mirror, body };
+        }
     };
     let body = inside(inner.span, inner.start, inner.segment);
     Decoded { mirror, body }

@@ -143,7 +143,32 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
 /// Why there is nothing inside to look at, with the encapsulation if that could be read.
-pub(super) type Closed = (Option<Mirror>, Frame);
+pub(super) type Closed = (Option<Mirror>, Shut);
+
+/// Why there is nothing inside to look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shut {
+    /// It is known that there is nothing.
+    NotRoce(NotRoce),
+    /// The capture ends before what is inside begins.
+    Cut,
+    /// The carrier is a fragment.
+    Fragment { first: bool },
+}
+
+impl From<Shut> for Frame {
+    fn from(shut: Shut) -> Self {
+        match shut {
+            Shut::NotRoce(why) => Self::NotRoce(why),
+            Shut::Fragment { first } => Self::Fault(Fault::CarrierFragment { first }),
+            // Addresses that were seen are the carrier's, not those of the observed layer.
+            Shut::Cut => Self::Fault(Fault::Truncated {
+                addresses: None,
+                port_seen: false,
+            }),
+        }
+    }
+}
 
 /// Takes the encapsulation of `layer` off; `layer` is not [`Layer::Outer`].
 pub(super) fn open(
@@ -170,7 +195,7 @@ pub(super) fn open_at(
         Fragment::First if by_udp && is_other_port(&carrier, layer) => return Err(elsewhere()),
         fragment => {
             let first = fragment == Fragment::First;
-            return Err((None, Frame::Fault(Fault::CarrierFragment { first })));
+            return Err((None, Shut::Fragment { first }));
         }
     }
     match layer {
@@ -181,35 +206,27 @@ pub(super) fn open_at(
 }
 
 /// What the carrier was, said from the view of the layer inside it.
-fn outside(frame: Frame) -> Frame {
+fn outside(frame: Frame) -> Shut {
     match frame {
-        // The addresses are the carrier's, and the fault concerns whatever is inside.
-        Frame::Fault(_) => cut(),
-        Frame::NotRoce(_) | Frame::Pfc(_) | Frame::Roce(_) => Frame::NotRoce(NotRoce::OutsideLayer),
+        Frame::Fault(_) => Shut::Cut,
+        Frame::NotRoce(_) | Frame::Pfc(_) | Frame::Roce(_) => Shut::NotRoce(NotRoce::OutsideLayer),
     }
 }
 
 fn elsewhere() -> Closed {
-    (None, Frame::NotRoce(NotRoce::OutsideLayer))
+    (None, Shut::NotRoce(NotRoce::OutsideLayer))
 }
 
-fn cut() -> Frame {
-    Frame::Fault(Fault::Truncated {
-        addresses: None,
-        port_seen: false,
-    })
+fn other(mirror: Mirror) -> Closed {
+    (Some(mirror), Shut::NotRoce(NotRoce::OtherEncapsulated))
 }
 
 /// A header of the encapsulation is not all there.
 fn header_missing(mirror: Option<Mirror>) -> impl Fn(Missing) -> Closed {
     move |missing| match missing {
-        Missing::Capture => (mirror, cut()),
-        Missing::Wire => (mirror, Frame::NotRoce(NotRoce::OtherEncapsulated)),
+        Missing::Capture => (mirror, Shut::Cut),
+        Missing::Wire => (mirror, Shut::NotRoce(NotRoce::OtherEncapsulated)),
     }
-}
-
-fn other(mirror: Mirror) -> Closed {
-    (Some(mirror), Frame::NotRoce(NotRoce::OtherEncapsulated))
 }
 
 fn is_other_port(carrier: &Place<'_>, layer: Layer) -> bool {
@@ -307,7 +324,7 @@ fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clo
     }
     // Bad, short, oversized: 3 is a frame with an error, which no receiver took.
     if (header[2] >> 3) & 0x03 == 3 {
-        return Err((Some(mirror), Frame::NotRoce(NotRoce::BadMirrored)));
+        return Err((Some(mirror), Shut::NotRoce(NotRoce::BadMirrored)));
     }
     let len = if header[11] & 0x01 == 0 { 12 } else { 20 };
     let span = cut_if(span.skip(len), mirror.truncated);

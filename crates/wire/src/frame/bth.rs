@@ -1,7 +1,9 @@
-//! The Base Transport Header and the opcodes of every transport (IBTA vol. 1, section 9.2).
+//! The Base Transport Header (IBTA vol. 1, section 9.2).
 //!
-//! Only numbers and lengths are known here. Whether an opcode is welcome in a metered stream is
-//! a question for `observe`.
+//! Only numbers are known here. Whether an opcode is welcome in a metered stream is a question
+//! for `observe`.
+
+use super::opcode::Opcode;
 
 /// Octets of the Base Transport Header.
 pub const BTH_LEN: usize = 12;
@@ -35,6 +37,109 @@ pub struct Bth {
     pub psn: u32,
 }
 
-/// The operation code of a BTH: three bits of transport, five of operation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Opcode(pub u8);
+impl Bth {
+    /// Reads the header. Every pattern of bits is one, so this cannot fail.
+    #[inline]
+    #[must_use]
+    pub const fn from_octets(octets: &[u8; BTH_LEN]) -> Self {
+        let [
+            opcode,
+            flags,
+            pkey1,
+            pkey0,
+            congestion,
+            qp2,
+            qp1,
+            qp0,
+            ack,
+            psn2,
+            psn1,
+            psn0,
+        ] = *octets;
+        Self {
+            opcode: Opcode(opcode),
+            solicited: flags & 0x80 != 0,
+            migration: flags & 0x40 != 0,
+            pad: (flags >> 4) & 0x03,
+            version: flags & 0x0f,
+            pkey: u16::from_be_bytes([pkey1, pkey0]),
+            qp: u32::from_be_bytes([0, qp2, qp1, qp0]),
+            congestion,
+            ack_request: ack & 0x80 != 0,
+            psn: u32::from_be_bytes([0, psn2, psn1, psn0]),
+        }
+    }
+
+    /// The octets of the header; bits beyond a field's width are cut off, reserved bits are zero.
+    #[must_use]
+    pub const fn to_octets(&self) -> [u8; BTH_LEN] {
+        let [pkey1, pkey0] = self.pkey.to_be_bytes();
+        let [_, qp2, qp1, qp0] = self.qp.to_be_bytes();
+        let [_, psn2, psn1, psn0] = self.psn.to_be_bytes();
+        let flags = ((self.solicited as u8) << 7)
+            | ((self.migration as u8) << 6)
+            | ((self.pad & 0x03) << 4)
+            | (self.version & 0x0f);
+        let ack = (self.ack_request as u8) << 7;
+        [
+            self.opcode.0,
+            flags,
+            pkey1,
+            pkey0,
+            self.congestion,
+            qp2,
+            qp1,
+            qp0,
+            ack,
+            psn2,
+            psn1,
+            psn0,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_stands_where_the_standard_puts_it() {
+        let octets = [
+            0x0a, 0xe3, 0x80, 0x01, 0xc0, 0x12, 0x34, 0x56, 0x80, 0xab, 0xcd, 0xef,
+        ];
+        let bth = Bth::from_octets(&octets);
+        let expected = Bth {
+            opcode: Opcode(0x0a),
+            solicited: true,
+            migration: true,
+            pad: 2,
+            version: 3,
+            pkey: 0x8001,
+            qp: 0x12_3456,
+            congestion: 0xc0,
+            ack_request: true,
+            psn: 0xab_cdef,
+        };
+        assert_eq!(bth, expected);
+        assert_eq!(bth.to_octets(), octets);
+    }
+
+    #[test]
+    fn each_bit_of_the_flags_is_its_own() {
+        for (flags, solicited, migration, pad, version) in [
+            (0x80, true, false, 0, 0),
+            (0x40, false, true, 0, 0),
+            (0x30, false, false, 3, 0),
+            (0x10, false, false, 1, 0),
+            (0x0f, false, false, 0, 15),
+        ] {
+            let mut octets = [0; BTH_LEN];
+            octets[1] = flags;
+            let bth = Bth::from_octets(&octets);
+            assert_eq!(
+                (bth.solicited, bth.migration, bth.pad, bth.version),
+                (solicited, migration, pad, version)
+            );
+        }
+    }
+}

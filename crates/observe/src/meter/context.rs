@@ -7,15 +7,15 @@ use crate::sequence::{Counts, Sequence};
 use crate::window::Window;
 
 use super::EpochIds;
-use super::closed::{Cause, Closed, final_flags};
+use super::closed::{Cause, Closed, final_flags, qualification};
 
 /// Whether requests of a stream may begin an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Provisioned.
     Enabled,
-    /// A violation was seen under this revision of its rule.
-    Disabled { revision: u64 },
+    /// A violation was seen, under the revision of its rule that the context holds.
+    Disabled,
     /// The rule that provisioned it is gone.
     Unprovisioned,
 }
@@ -30,9 +30,9 @@ pub(super) struct Context {
     pub sequence: Option<Sequence>,
     pub first_ns: u64,
     pub ids: EpochIds,
+    revision: u64,
+    generation: Generation,
     pub standing: Standing,
-    pub revision: u64,
-    pub generation: Generation,
 }
 
 impl Context {
@@ -62,7 +62,7 @@ impl Context {
 
     /// A disabled stream keeps its place: forgetting it would enable it.
     pub fn evictable(&self) -> bool {
-        !matches!(self.standing, Standing::Disabled { .. })
+        self.standing != Standing::Disabled
     }
 
     pub fn begin(&mut self, sequence: Sequence, time_ns: u64) {
@@ -91,26 +91,34 @@ impl Context {
         Some((Closed { snapshot, cause, ids: self.ids }, labels_octets))
     }
 
-    /// The rule that now provisions the stream, or none. Says why the open epoch has to close.
+    /// Takes the rule that now provisions the stream, or none. Says why an open epoch has to close.
     // SEQ-4.7
     pub fn provision(&mut self, rule: Option<&Rule>) -> Option<Cause> {
         let Some(rule) = rule else {
-            if self.evictable() {
+            if self.standing == Standing::Enabled {
                 self.standing = Standing::Unprovisioned;
             }
             return Some(Cause::Policy);
         };
         // SEQ-3.3: only a word of the operator enables a stream that was disabled.
-        self.standing = match self.standing {
-            Standing::Disabled { revision } if rule.revision <= revision => self.standing,
-            _ => Standing::Enabled,
-        };
-        let cause = if rule.window != self.window {
+        if self.standing != Standing::Disabled || rule.revision > self.revision {
+            self.standing = Standing::Enabled;
+            self.revision = rule.revision;
+        }
+        if rule.window != self.window {
             Some(Cause::Window)
         } else {
             (rule.generation != self.generation).then_some(Cause::Policy)
-        };
-        self.revision = rule.revision;
-        cause
+        }
+    }
+
+    /// What the rule says of the epochs to come. No epoch may be open where it changes.
+    pub fn set_rule(&mut self, rule: &Rule) {
+        (self.window, self.generation) = (rule.window, rule.generation);
+    }
+
+    /// What every report of the epoch carries.
+    pub fn qualification(&self) -> Flags {
+        qualification(self.generation)
     }
 }

@@ -280,7 +280,7 @@ impl Meter {
         match self.table[index].standing {
             Standing::Enabled => self.begin(index, psn, time_ns),
             // SEQ-3.3: SENDs and WRITEs that follow enable nothing.
-            Standing::Disabled { .. } => self.counts.after_violation += 1,
+            Standing::Disabled => self.counts.after_violation += 1,
             Standing::Unprovisioned => self.counts.not_provisioned += 1,
         }
     }
@@ -302,8 +302,7 @@ impl Meter {
         }
         self.counts.violations += 1;
         self.close(index, Cause::Violation(violation), out);
-        let context = &mut self.table[index];
-        context.standing = Standing::Disabled { revision: context.revision };
+        self.table[index].standing = Standing::Disabled;
     }
 
     /// Closes the epoch of a context, if one is open.
@@ -361,7 +360,7 @@ impl Meter {
             return false;
         };
         let context = &mut self.table[index];
-        let disabled = matches!(context.standing, Standing::Disabled { .. });
+        let disabled = context.standing == Standing::Disabled;
         if disabled {
             context.standing = Standing::Enabled;
         }
@@ -388,8 +387,7 @@ impl Meter {
                 self.close(index, cause, out);
             }
             if let Some(rule) = rule {
-                let context = &mut self.table[index];
-                (context.window, context.generation) = (rule.window, rule.generation);
+                self.table[index].set_rule(rule);
             }
         }
         self.provisioning = provisioning;
@@ -421,8 +419,7 @@ impl Meter {
                 self.close(index, Cause::ReportIds, out);
                 continue;
             }
-            let flags = closed::qualification(context.generation);
-            let snapshot = context.snapshot(sequence.counts(), flags);
+            let snapshot = context.snapshot(sequence.counts(), context.qualification());
             report(&mut context.ids, snapshot);
         }
     }

@@ -101,7 +101,7 @@ fn a_snapshot_is_taken_of_what_changed_and_resets_nothing() {
     let mut driver = Driver::new(Settings { periodic: true, ..Settings::default() });
     driver.requests(1, &[1, 3]);
     driver.requests(2, &[1]);
-    let mut taken = |driver: &mut Driver| {
+    let taken = |driver: &mut Driver| {
         let mut reports = Vec::new();
         driver.meter.take_changed(&mut |_| {}, |_, snapshot| {
             snapshot.check().unwrap();

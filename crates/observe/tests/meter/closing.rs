@@ -205,7 +205,7 @@ fn a_stream_is_its_addresses_qp_key_and_namespace() {
     keys[4].namespace.inner_vlan = 5;
     keys[5].namespace.segment = 5;
     keys[6].addresses.family = wire::frame::Family::V6;
-    std::mem::swap(&mut keys[7].addresses.source, &mut { base.addresses.destination });
+    keys[7].addresses.source = base.addresses.destination;
     let mut driver = Driver::new(Settings::default());
     for (n, key) in (0..).zip(&keys) {
         driver.arrive(*key, &[ArrivalKind::Request(Psn::new(n * 1000))]);

@@ -11,14 +11,18 @@ const NS: &str = "http://www.iana.org/assignments";
 #[test]
 fn the_table_is_what_the_registry_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let xml = std::fs::read_to_string(root.join("data/iana-ipfix-information-elements.xml")).expect("registry");
+    let xml = std::fs::read_to_string(root.join("data/iana-ipfix-information-elements.xml"))
+        .expect("registry");
     let made = table(&xml);
     let path = root.join("src/element/iana.rs");
     if std::env::var_os("ROCESCOPE_BLESS").is_some() {
         std::fs::write(&path, &made).expect("written");
     }
     let kept = std::fs::read_to_string(&path).expect("table");
-    assert!(kept == made, "src/element/iana.rs is not what the registry says; see this file's head");
+    assert!(
+        kept == made,
+        "src/element/iana.rs is not what the registry says; see this file's head"
+    );
 }
 
 fn table(xml: &str) -> String {
@@ -35,10 +39,18 @@ fn table(xml: &str) -> String {
         .find(|n| n.attribute("id") == Some("ipfix-information-elements"))
         .expect("the registry of elements");
     let mut rows: Vec<(u16, String)> = Vec::new();
-    for record in elements.children().filter(|n| n.has_tag_name((NS, "record"))) {
+    for record in elements
+        .children()
+        .filter(|n| n.has_tag_name((NS, "record")))
+    {
         // Numbers that are reserved, unassigned or kept for NetFlow version 9 have no type.
-        let Some(kind) = text(record, "dataType") else { continue };
-        let id: u16 = text(record, "elementId").expect("elementId").parse().expect("a number");
+        let Some(kind) = text(record, "dataType") else {
+            continue;
+        };
+        let id: u16 = text(record, "elementId")
+            .expect("elementId")
+            .parse()
+            .expect("a number");
         let name = text(record, "name").expect("name");
         let semantics = text(record, "dataTypeSemantics").unwrap_or_else(|| "default".into());
         let units = text(record, "units").unwrap_or_else(|| "none".into());
@@ -50,12 +62,19 @@ fn table(xml: &str) -> String {
             "    e({id}, {name:?}, T::{}, S::{}, U::{}, {range}),\n",
             capital(&kind),
             capital(&semantics),
-            if units == "4-octet words" { "FourOctetWords".into() } else { capital(&units) },
+            if units == "4-octet words" {
+                "FourOctetWords".into()
+            } else {
+                capital(&units)
+            },
         );
         rows.push((id, row));
     }
     rows.sort();
-    assert!(rows.windows(2).all(|w| w[0].0 < w[1].0), "a number stands twice");
+    assert!(
+        rows.windows(2).all(|w| w[0].0 < w[1].0),
+        "a number stands twice"
+    );
     let mut out = String::from(HEAD);
     for (_, row) in &rows {
         out.push_str(row);

@@ -129,9 +129,9 @@ impl AbstractType {
             Self::Boolean => Lengths::Exactly(1),
             Self::MacAddress => Lengths::Exactly(6),
             Self::Float32 | Self::DateTimeSeconds | Self::Ipv4Address => Lengths::Exactly(4),
-            Self::DateTimeMilliseconds
-            | Self::DateTimeMicroseconds
-            | Self::DateTimeNanoseconds => Lengths::Exactly(8),
+            Self::DateTimeMilliseconds | Self::DateTimeMicroseconds | Self::DateTimeNanoseconds => {
+                Lengths::Exactly(8)
+            }
             Self::Ipv6Address => Lengths::Exactly(16),
             Self::OctetArray
             | Self::String
@@ -376,9 +376,15 @@ mod tests {
     #[test]
     fn a_float64_shrinks_to_four_octets_only_and_times_and_addresses_never() {
         for length in 0..=20 {
-            assert_eq!(AbstractType::Float64.admits(length), length == 4 || length == 8);
+            assert_eq!(
+                AbstractType::Float64.admits(length),
+                length == 4 || length == 8
+            );
             assert_eq!(AbstractType::Float32.admits(length), length == 4);
-            assert_eq!(AbstractType::DateTimeMilliseconds.admits(length), length == 8);
+            assert_eq!(
+                AbstractType::DateTimeMilliseconds.admits(length),
+                length == 8
+            );
             assert_eq!(AbstractType::DateTimeSeconds.admits(length), length == 4);
             assert_eq!(AbstractType::Ipv6Address.admits(length), length == 16);
             assert_eq!(AbstractType::MacAddress.admits(length), length == 6);

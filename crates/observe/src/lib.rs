@@ -13,8 +13,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod collect;
 pub mod coverage;
+pub mod export;
 pub mod meter;
+pub mod outcome;
+pub mod profile;
 pub mod provision;
 pub mod report;
 pub mod request;

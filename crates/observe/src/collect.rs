@@ -1,0 +1,401 @@
+//! The collecting side of one Transport Session: epochs, verdicts on reports, retirement
+//! (sequence draft, section 7).
+//!
+//! Fed with reports that [`crate::profile`] has read. Every report gets a [`Verdict`]; only an
+//! accepted one changes what is published of its epoch, and a final report is never made up.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+use core::fmt;
+use core::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::outcome::{Outcome, Qualification};
+use crate::report::{Flags, Inconsistent, Report, Snapshot, StreamKey};
+
+/// The bounds of a session. All of them are shown to operators.
+// SEQ-7.10
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Observation Domains.
+    pub domains_max: usize,
+    /// Epochs that are kept at a time, over all domains.
+    pub epochs_max: usize,
+    /// An epoch without a report for longer than this is retired as incomplete.
+    pub inactivity_ms: u64,
+    /// A closed epoch is kept for this long, to notice what contradicts it.
+    pub closed_retention_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            domains_max: 64,
+            epochs_max: 1_000_000,
+            inactivity_ms: 600_000,
+            closed_retention_ms: 60_000,
+        }
+    }
+}
+
+/// What came of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is what is now published of its epoch.
+    Accepted {
+        /// Reports that are missing before it; 0 where it follows.
+        // SEQ-7.7: the missing subintervals get nothing of the difference.
+        missing: u64,
+        /// It is the final one.
+        last: bool,
+    },
+    /// The latest once more: ignored, but for the sign of life.
+    Repeated,
+    /// Older than the latest: nothing that was published changes.
+    Stale,
+    /// It changed nothing, for this reason.
+    Rejected(Rejection),
+    /// It contradicts what was accepted, and the epoch is invalid from here on.
+    Invalidated(Contradiction),
+}
+
+/// Why a report was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// A relationship of section 5 does not hold in it.
+    Inconsistent(Inconsistent),
+    /// Its epoch id belongs to another key.
+    KeyChanged,
+    /// Its window, generation qualification or flow start differs from the epoch's.
+    ImmutableChanged(&'static str),
+    /// A total counter is smaller than before.
+    Decreased(&'static str),
+    /// Its epoch is not known, and its id is not above the highest seen: nothing is created.
+    Orphan,
+    /// There is no room for another epoch.
+    EpochsFull,
+    /// There is no room for another domain.
+    DomainsFull,
+    /// Its epoch is invalid already.
+    EpochInvalid,
+}
+
+/// What makes an epoch invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// The same report id with other content.
+    SameIdOtherContent,
+    /// A larger report id after the final one.
+    AfterFinal,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inconsistent(inconsistent) => inconsistent.fmt(f),
+            Self::KeyChanged => f.write_str("the epoch id belongs to another key"),
+            Self::ImmutableChanged(field) => write!(f, "{field} changed within the epoch"),
+            Self::Decreased(field) => write!(f, "{field} is smaller than in an earlier report"),
+            Self::Orphan => f.write_str("an unknown epoch id, not above the highest seen"),
+            Self::EpochsFull => f.write_str("no room for another epoch"),
+            Self::DomainsFull => f.write_str("no room for another observation domain"),
+            Self::EpochInvalid => f.write_str("the epoch is invalid"),
+        }
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SameIdOtherContent => "the latest report id again with other content",
+            Self::AfterFinal => "a report after the final one",
+        })
+    }
+}
+
+/// An epoch as the collector keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// Observation Point.
+    pub point: u64,
+    /// The latest accepted report.
+    pub latest: Report,
+    /// Reports that are known to be missing.
+    pub missing: u64,
+    /// All flags of accepted reports.
+    pub flags: Flags,
+    /// When the latest report, accepted or repeated, was received.
+    pub heard_ms: u64,
+    /// What made it invalid.
+    pub contradiction: Option<Contradiction>,
+    /// The collector itself dropped reports.
+    pub collector_drops: bool,
+}
+
+impl Epoch {
+    fn new(point: u64, report: &Report, now_ms: u64) -> Self {
+        Self {
+            point,
+            latest: *report,
+            // SEQ-7.7: the first received can be later than the first.
+            missing: report.report_id - 1,
+            flags: report.snapshot.flags,
+            heard_ms: now_ms,
+            contradiction: None,
+            collector_drops: false,
+        }
+    }
+
+    fn is_final(&self) -> bool {
+        self.latest.snapshot.flags.has(Flags::FINAL_EPOCH)
+    }
+
+    /// What is known of it now.
+    // SEQ-7.14
+    pub fn outcome(&self) -> Outcome {
+        if self.contradiction.is_some() {
+            Outcome::Invalid
+        } else if !self.is_final() {
+            Outcome::Active
+        } else if self.missing > 0 || self.collector_drops {
+            Outcome::Incomplete
+        } else {
+            Outcome::Complete
+        }
+    }
+
+    /// What is known of it when nothing more will come.
+    // SEQ-7.13: silence ends nothing.
+    pub fn final_outcome(&self) -> Outcome {
+        match self.outcome() {
+            Outcome::Active => Outcome::Incomplete,
+            outcome => outcome,
+        }
+    }
+
+    /// What a reader of its numbers has to know, when nothing more will come.
+    // SEQ-7.5, SEQ-7.15
+    pub fn qualifications(&self) -> Vec<Qualification> {
+        let mut all: Vec<_> = Qualification::of_flags(self.flags).collect();
+        let others = [
+            (self.missing > 0, Qualification::ReportGap),
+            (!self.is_final(), Qualification::NoFinal),
+            (self.collector_drops, Qualification::CollectorDrop),
+        ];
+        all.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, q)| q));
+        all
+    }
+
+    /// Takes a report with the epoch's own id.
+    fn receive(&mut self, point: u64, report: &Report, now_ms: u64) -> Verdict {
+        let (new, latest) = (&report.snapshot, &self.latest.snapshot);
+        // SEQ-7.12, SEQ-7.2: the id is looked up first, and its key does not change.
+        if point != self.point || new.key != latest.key {
+            return Verdict::Rejected(Rejection::KeyChanged);
+        }
+        if self.contradiction.is_some() {
+            return Verdict::Rejected(Rejection::EpochInvalid);
+        }
+        // SEQ-7.8
+        if report.report_id < self.latest.report_id {
+            return Verdict::Stale;
+        }
+        if report.report_id == self.latest.report_id {
+            if new == latest {
+                self.heard_ms = now_ms;
+                return Verdict::Repeated;
+            }
+            return self.invalidate(Contradiction::SameIdOtherContent);
+        }
+        // SEQ-7.9
+        if self.is_final() {
+            return self.invalidate(Contradiction::AfterFinal);
+        }
+        // SEQ-7.1
+        if let Err(inconsistent) = new.check() {
+            return Verdict::Rejected(Rejection::Inconsistent(inconsistent));
+        }
+        // SEQ-7.6
+        if let Some(rejection) = extends(latest, new) {
+            return Verdict::Rejected(rejection);
+        }
+        let missing = report.report_id - self.latest.report_id - 1;
+        self.missing += missing;
+        self.flags = self.flags.with(new.flags);
+        self.latest = *report;
+        self.heard_ms = now_ms;
+        Verdict::Accepted { missing, last: self.is_final() }
+    }
+
+    fn invalidate(&mut self, contradiction: Contradiction) -> Verdict {
+        self.contradiction = Some(contradiction);
+        Verdict::Invalidated(contradiction)
+    }
+}
+
+/// Why `new` cannot follow `latest`, if it cannot.
+// SEQ-7.3, SEQ-7.6
+fn extends(latest: &Snapshot, new: &Snapshot) -> Option<Rejection> {
+    let generation = |s: &Snapshot| s.flags.of(Flags::GENERATION_UNVERIFIED);
+    let immutable = [
+        (latest.window != new.window, "rdmaSequenceWindow"),
+        (generation(latest) != generation(new), "generationUnverified"),
+        (latest.start_ms != new.start_ms, "flowStartMilliseconds"),
+    ];
+    if let Some((_, field)) = immutable.into_iter().find(|(changed, _)| *changed) {
+        return Some(Rejection::ImmutableChanged(field));
+    }
+    let (a, b) = (&latest.counts, &new.counts);
+    let totals = [
+        (a.skipped, b.skipped, "skippedPsnTotalCount"),
+        (a.filled, b.filled, "filledPsnTotalCount"),
+        (a.expired, b.expired, "expiredPsnTotalCount"),
+        (a.repeated, b.repeated, "repeatedPsnTotalCount"),
+        (a.requests, b.requests, "requestPacketTotalCount"),
+        (a.unclassified_late, b.unclassified_late, "unclassifiedLatePacketTotalCount"),
+    ];
+    let decreased = totals.into_iter().find(|(before, after, _)| after < before);
+    decreased.map(|(.., field)| Rejection::Decreased(field))
+}
+
+/// An epoch that is kept no longer, with what is to be stored of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// Observation Domain.
+    pub domain: u32,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Complete, incomplete or invalid.
+    pub outcome: Outcome,
+}
+
+/// The epochs of one Transport Session.
+#[derive(Debug)]
+pub struct Session {
+    limits: Limits,
+    hasher: FixedState,
+    /// The highest epoch id seen in each domain: cleared only with the session.
+    high_water: BTreeMap<u32, u64>,
+    epochs: HashTable<((u32, u64), Epoch)>,
+}
+
+impl Session {
+    /// A session without epochs; `seed` makes the places of epoch ids unpredictable.
+    // SEQ-7.12, SEQ-10.2: a reconnect makes another one, whoever the peer is.
+    pub fn new(limits: Limits, seed: u64) -> Self {
+        Self {
+            limits,
+            hasher: FixedState::with_seed(seed),
+            high_water: BTreeMap::new(),
+            epochs: HashTable::new(),
+        }
+    }
+
+    /// Epochs that are kept.
+    pub fn len(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// Whether no epoch is kept.
+    pub fn is_empty(&self) -> bool {
+        self.epochs.is_empty()
+    }
+
+    /// The epoch with an id, if it is kept.
+    pub fn epoch(&self, domain: u32, epoch_id: u64) -> Option<&Epoch> {
+        let id = (domain, epoch_id);
+        self.epochs.find(self.hasher.hash_one(id), |(of, _)| *of == id).map(|(_, epoch)| epoch)
+    }
+
+    /// All epochs that are kept, with their domains.
+    pub fn epochs(&self) -> impl Iterator<Item = (u32, &Epoch)> {
+        self.epochs.iter().map(|((domain, _), epoch)| (*domain, epoch))
+    }
+
+    /// The highest epoch id seen in a domain.
+    pub fn high_water(&self, domain: u32) -> Option<u64> {
+        self.high_water.get(&domain).copied()
+    }
+
+    /// Takes a report of an Observation Domain and Point.
+    // SEQ-7.1, SEQ-7.12
+    pub fn receive(&mut self, domain: u32, point: u64, report: &Report, now_ms: u64) -> Verdict {
+        let id = (domain, report.epoch_id);
+        let hash = self.hasher.hash_one(id);
+        if let Some((_, epoch)) = self.epochs.find_mut(hash, |(of, _)| *of == id) {
+            return epoch.receive(point, report, now_ms);
+        }
+        match self.high_water.get(&domain) {
+            Some(high) if report.epoch_id <= *high => {
+                return Verdict::Rejected(Rejection::Orphan);
+            }
+            None if self.high_water.len() >= self.limits.domains_max => {
+                return Verdict::Rejected(Rejection::DomainsFull);
+            }
+            // Advanced whether or not the epoch is admitted: what comes later is in order.
+            _ => _ = self.high_water.insert(domain, report.epoch_id),
+        }
+        if let Err(inconsistent) = report.snapshot.check() {
+            return Verdict::Rejected(Rejection::Inconsistent(inconsistent));
+        }
+        if self.epochs.len() >= self.limits.epochs_max {
+            return Verdict::Rejected(Rejection::EpochsFull);
+        }
+        let epoch = Epoch::new(point, report, now_ms);
+        let verdict = Verdict::Accepted { missing: epoch.missing, last: epoch.is_final() };
+        let hasher = &self.hasher;
+        self.epochs.insert_unique(hash, (id, epoch), |(id, _)| hasher.hash_one(id));
+        verdict
+    }
+
+    /// The collector had to drop reports of this session that it had not yet read: every epoch
+    /// that may be concerned says so.
+    // SEQ-7.15
+    pub fn dropped(&mut self, domain: u32) {
+        for ((of, _), epoch) in self.epochs.iter_mut() {
+            epoch.collector_drops |= *of == domain && !epoch.is_final();
+        }
+    }
+
+    /// Retires the epochs whose time is over.
+    // SEQ-7.10, SEQ-7.11, SEQ-7.13
+    pub fn retire(&mut self, now_ms: u64, out: &mut impl FnMut(Retired)) {
+        let limits = self.limits;
+        let over = |epoch: &Epoch| {
+            let closed = epoch.is_final() || epoch.contradiction.is_some();
+            let kept = if closed { limits.closed_retention_ms } else { limits.inactivity_ms };
+            now_ms.saturating_sub(epoch.heard_ms) > kept
+        };
+        for ((domain, _), epoch) in self.epochs.extract_if(|(_, epoch)| over(epoch)) {
+            out(retired(domain, epoch));
+        }
+    }
+
+    /// The session has ended, for whatever reason: all epochs retire.
+    // SEQ-7.13
+    pub fn end(self, out: &mut impl FnMut(Retired)) {
+        for ((domain, _), epoch) in self.epochs {
+            out(retired(domain, epoch));
+        }
+    }
+}
+
+fn retired(domain: u32, epoch: Epoch) -> Retired {
+    let outcome = epoch.final_outcome();
+    Retired { domain, epoch, outcome }
+}
+
+/// The full key of an epoch within a session, for those who store it.
+// SEQ-4.1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EpochKey {
+    /// Observation Domain.
+    pub domain: u32,
+    /// Observation Point.
+    pub point: u64,
+    /// The stream.
+    pub stream: StreamKey,
+    /// Epoch id.
+    pub epoch_id: u64,
+}

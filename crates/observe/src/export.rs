@@ -1,0 +1,126 @@
+//! The exporting side of one Transport Session: ids, Templates, and records in their order
+//! (sequence draft, sections 4 and 6).
+//!
+//! Opens no connection and writes no file: whole messages come out as octets.
+
+use alloc::vec::Vec;
+
+use wire::element::{DraftElement, Mapping};
+use wire::ipfix::{EncodeError, Encoder, FlowKeys, MessageWriter, flow_keys_template};
+
+use crate::meter::EpochIds;
+use crate::profile::Shape;
+use crate::report::{Report, Snapshot};
+
+/// The first Template ID of reports; one for each [`Shape`] follows.
+const REPORTS: u16 = 256;
+const FLOW_KEYS: u16 = 300;
+const TYPE_INFORMATION: u16 = 301;
+const TYPE_INFORMATION_RANGED: u16 = 302;
+
+/// The numbers that an exporter gives out in one Transport Session and Observation Domain.
+#[derive(Clone, Debug, Default)]
+pub struct Numbering {
+    last_epoch_id: u64,
+}
+
+impl Numbering {
+    /// Numbers a snapshot that is being serialised: a new epoch gets the next epoch id, each
+    /// snapshot the next report id of its epoch.
+    ///
+    /// # Panics
+    /// After 2^64 - 1 epochs, or reports of one epoch, which the meter closes before.
+    // SEQ-4.5, SEQ-6.4
+    pub fn number(&mut self, ids: &mut EpochIds, snapshot: Snapshot) -> Report {
+        if ids.epoch_id == 0 {
+            self.last_epoch_id = self.last_epoch_id.checked_add(1).expect("2^64 epochs");
+            ids.epoch_id = self.last_epoch_id;
+        }
+        ids.report_id = ids.report_id.checked_add(1).expect("the meter keeps the last report id");
+        debug_assert_eq!(snapshot.check(), Ok(()), "our own accounting");
+        Report { epoch_id: ids.epoch_id, report_id: ids.report_id, snapshot }
+    }
+}
+
+/// Writes reports as IPFIX messages.
+#[derive(Debug)]
+pub struct Exporter {
+    mapping: Mapping,
+    domain: u32,
+    point: u64,
+    encoder: Encoder,
+    /// A bit for each shape whose Template has been sent.
+    sent: u16,
+}
+
+impl Exporter {
+    /// Nothing is sent yet; messages have at most `message_max` octets.
+    ///
+    /// # Errors
+    /// A maximum that is no message length.
+    pub fn new(
+        mapping: Mapping,
+        domain: u32,
+        point: u64,
+        message_max: usize,
+    ) -> Result<Self, EncodeError> {
+        let encoder = Encoder::new(message_max)?;
+        Ok(Self { mapping, domain, point, encoder, sent: 0 })
+    }
+
+    /// Begins the session: the types of our elements (RFC 5610), so that any collector can name
+    /// them, and the Template for Flow Keys.
+    ///
+    /// # Errors
+    /// A message maximum too small for them.
+    // SEQ-6.6
+    pub fn begin(&mut self, export_time: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let mapping = self.mapping;
+        let mut writer = self.encoder.writer(self.domain, export_time, out);
+        let elements = DraftElement::ALL.map(|draft| draft.element(mapping.id(draft)));
+        writer.type_information(TYPE_INFORMATION, TYPE_INFORMATION_RANGED, elements.iter())?;
+        writer.template(&flow_keys_template(FLOW_KEYS))?;
+        writer.finish();
+        Ok(())
+    }
+
+    /// Appends whole messages with the reports to `out`, each shape's Template and Flow Keys
+    /// before its first record.
+    ///
+    /// # Errors
+    /// A message maximum too small for a record.
+    // SEQ-6.1, SEQ-6.3: in the order given, which a stream transport keeps.
+    pub fn reports(
+        &mut self,
+        reports: &[Report],
+        export_time: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let mut writer = self.encoder.writer(self.domain, export_time, out);
+        for report in reports {
+            let shape = Shape::of(&report.snapshot.key);
+            let bit = 1 << shape.number();
+            if self.sent & bit == 0 {
+                introduce(shape, &self.mapping, &mut writer)?;
+                self.sent |= bit;
+            }
+            let template = REPORTS + shape.number();
+            writer.record(template, |record| shape.write(record, self.point, report))?;
+        }
+        writer.finish();
+        Ok(())
+    }
+}
+
+/// Sends the Template of a shape and its Flow Keys.
+// SEQ-6.6
+fn introduce(
+    shape: Shape,
+    mapping: &Mapping,
+    writer: &mut MessageWriter<'_>,
+) -> Result<(), EncodeError> {
+    let id = REPORTS + shape.number();
+    let template = shape.template(id, mapping);
+    writer.template(&template)?;
+    writer.flow_keys(FLOW_KEYS, FlowKeys::of(&template, &shape.flow_keys(mapping))?)
+}

@@ -1,0 +1,90 @@
+//! What may be said of an epoch, and the only words for it (sequence draft, section 7).
+//!
+//! These words name what was observed. None of them names a cause in the network: an expired
+//! position is not a packet that was lost, a repeated one no retransmission, a filled one no
+//! proof of another order.
+
+use crate::report::Flags;
+
+/// What is known of an epoch's reports.
+// SEQ-7.11, SEQ-7.14
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Reports may still come.
+    Active,
+    /// Every report from the first to a valid final one was received.
+    Complete,
+    /// Some report is missing, the final one perhaps.
+    Incomplete,
+    /// Reports contradict each other.
+    Invalid,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Complete => "complete",
+            Self::Incomplete => "incomplete",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// Something that a reader of the numbers has to know.
+// SEQ-7.15: metering, reporting and collecting each have words of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Qualification {
+    /// The meter closed the epoch for a request outside the profile.
+    ProfileViolation,
+    /// The meter's capture was interrupted.
+    CaptureDiscontinuity,
+    /// The meter took the context's resources away.
+    StateExhaustion,
+    /// The meter could not place a request.
+    SerialDiscontinuity,
+    /// The connection generation is not established.
+    GenerationUnverified,
+    /// The exporter set flags that have no meaning yet: nothing unqualified may be derived.
+    UnsupportedFlags,
+    /// Reports are missing between, or before, those received.
+    ReportGap,
+    /// No final report was received.
+    NoFinal,
+    /// The collector itself dropped reports of the epoch.
+    CollectorDrop,
+}
+
+impl Qualification {
+    /// The word for it; the draft's own for its flags.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ProfileViolation => "profileViolation",
+            Self::CaptureDiscontinuity => "captureDiscontinuity",
+            Self::StateExhaustion => "stateExhaustion",
+            Self::SerialDiscontinuity => "serialDiscontinuity",
+            Self::GenerationUnverified => "generationUnverified",
+            Self::UnsupportedFlags => "unsupportedFlags",
+            Self::ReportGap => "reportGap",
+            Self::NoFinal => "noFinal",
+            Self::CollectorDrop => "collectorDrop",
+        }
+    }
+
+    /// The qualifications that flags make.
+    // SEQ-7.5
+    pub fn of_flags(flags: Flags) -> impl Iterator<Item = Self> {
+        let masks = [
+            (Flags::PROFILE_VIOLATION, Self::ProfileViolation),
+            (Flags::CAPTURE_DISCONTINUITY, Self::CaptureDiscontinuity),
+            (Flags::STATE_EXHAUSTION, Self::StateExhaustion),
+            (Flags::SERIAL_DISCONTINUITY, Self::SerialDiscontinuity),
+            (Flags::GENERATION_UNVERIFIED, Self::GenerationUnverified),
+        ];
+        let assigned = masks.into_iter().filter(move |(mask, _)| flags.has(*mask));
+        let unassigned =
+            (!flags.of(Flags::UNASSIGNED).is_empty()).then_some(Self::UnsupportedFlags);
+        assigned.map(|(_, qualification)| qualification).chain(unassigned)
+    }
+}

@@ -12,6 +12,9 @@ use super::EpochIds;
 /// An epoch that has ended, ready for its final report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
+    /// The number of its context, 0 to `contexts_max - 1`: the same for every epoch of a stream
+    /// for as long as the stream keeps its place.
+    pub context: u32,
     /// The final snapshot.
     pub snapshot: Snapshot,
     /// Why it closed.
@@ -49,12 +52,16 @@ pub enum Cause {
     CaptureTruncated,
     /// A fragment of what may be a request.
     Fragment,
-    /// A packet whose length fields leave no room for a BTH.
-    NoRoomForBth,
+    /// A datagram whose length fields reach beyond what holds them, and with them its BTH.
+    LengthLies,
     /// A packet whose invariant CRC does not match.
     IcrcMismatch,
     /// The capture file ends inside a record.
     FileTruncated,
+    /// The capture file cannot be read any further.
+    FileDamaged,
+    /// A capture file starts before the one in front of it ended.
+    FilesOverlap,
     /// The operator or the capture source reports a gap.
     CaptureGap,
     /// The rules changed.
@@ -83,9 +90,11 @@ impl Cause {
             | Self::MirrorGap
             | Self::CaptureTruncated
             | Self::Fragment
-            | Self::NoRoomForBth
+            | Self::LengthLies
             | Self::IcrcMismatch
             | Self::FileTruncated
+            | Self::FileDamaged
+            | Self::FilesOverlap
             | Self::CaptureGap => Flags::CAPTURE_DISCONTINUITY,
             Self::Evicted | Self::LabelMemory => Flags::STATE_EXHAUSTION,
             Self::End
@@ -111,9 +120,11 @@ impl fmt::Display for Cause {
             Self::MirrorGap => f.write_str("a hole in the mirror's own sequence numbers"),
             Self::CaptureTruncated => f.write_str("a packet was captured too short for its BTH"),
             Self::Fragment => f.write_str("an IP fragment sent to the RoCEv2 port"),
-            Self::NoRoomForBth => f.write_str("a datagram too short for a BTH"),
+            Self::LengthLies => f.write_str("a datagram whose lengths reach beyond the frame"),
             Self::IcrcMismatch => f.write_str("a packet with a wrong ICRC"),
             Self::FileTruncated => f.write_str("the capture file ends inside a record"),
+            Self::FileDamaged => f.write_str("the capture file cannot be read any further"),
+            Self::FilesOverlap => f.write_str("the next capture file starts before this one ended"),
             Self::CaptureGap => f.write_str("a gap in the capture"),
             Self::Policy => f.write_str("the provisioning changed"),
             Self::Window => f.write_str("the window changed"),

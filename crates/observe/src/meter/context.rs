@@ -84,11 +84,11 @@ impl Context {
     }
 
     /// Ends the epoch, if one is open, and says how much label memory it gives back.
-    pub fn close(&mut self, cause: Cause) -> Option<(Closed, u64)> {
+    pub fn close(&mut self, index: u32, cause: Cause) -> Option<(Closed, u64)> {
         let sequence = self.sequence.take()?;
         let labels_octets = sequence.labels_size();
         let snapshot = self.snapshot(sequence.close(), final_flags(cause, self.generation));
-        Some((Closed { snapshot, cause, ids: self.ids }, labels_octets))
+        Some((Closed { context: index, snapshot, cause, ids: self.ids }, labels_octets))
     }
 
     /// Takes the rule that now provisions the stream, or none. Says why an open epoch has to close.

@@ -307,7 +307,7 @@ impl Meter {
 
     /// Closes the epoch of a context, if one is open.
     fn close(&mut self, index: u32, cause: Cause, out: &mut impl FnMut(Closed)) {
-        if let Some((closed, labels_octets)) = self.table[index].close(cause) {
+        if let Some((closed, labels_octets)) = self.table[index].close(index, cause) {
             self.labels_octets -= labels_octets;
             out(closed);
         }

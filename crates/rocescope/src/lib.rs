@@ -1,0 +1,6 @@
+//! The program around the drafts: files, options, output. What decides something about a
+//! measurement stands in `observe`, what knows octets in `wire`.
+
+pub mod capture;
+pub mod meter;
+mod progress;

@@ -1,0 +1,130 @@
+//! `rocescope meter`: captures in, reports out.
+
+mod json;
+mod output;
+mod pipeline;
+mod streams;
+mod table;
+mod tally;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use observe::meter::{Meter, MeterCounts, Settings};
+use observe::provision::Provisioning;
+use wire::element::Mapping;
+
+pub use json::{EXACT_MAX, Place, address_text, report as report_json};
+pub use output::{Format, IpfixError};
+pub use pipeline::Observation;
+pub use tally::Tally;
+
+use crate::capture::{Capture, CaptureError};
+use crate::progress::Progress;
+use output::Outputs;
+use pipeline::Pipeline;
+
+/// A metering run.
+#[derive(Debug)]
+pub struct Run {
+    /// Capture files in their order; `-` is standard input.
+    pub captures: Vec<PathBuf>,
+    /// How frames are looked at.
+    pub observation: Observation,
+    /// Where this is observed.
+    pub place: Place,
+    /// What is metered.
+    pub provisioning: Provisioning,
+    /// The meter's bounds.
+    pub settings: Settings,
+    /// Final reports that wait for the reading of a drop counter, at most.
+    pub finals_waiting_max: usize,
+    /// Mirror sessions that are followed, at most.
+    pub mirror_sessions_max: usize,
+    /// Reports of epochs that go on, this far apart in capture time.
+    pub report_interval_ns: Option<u64>,
+    /// What goes to standard output.
+    pub format: Format,
+    /// The window that the table need not mention.
+    pub window: u32,
+    /// An IPFIX File to write.
+    pub ipfix: Option<PathBuf>,
+    /// Numbers of the drafts' elements.
+    pub mapping: Mapping,
+    /// Count priority flow control frames, as received by this interface.
+    pub pfc_interface: Option<u32>,
+}
+
+/// Why a run did not come to its end. What was measured before stands.
+#[derive(Debug)]
+pub enum MeterError {
+    /// A capture file.
+    Capture(CaptureError),
+    /// Standard output.
+    Output(io::Error),
+    /// The IPFIX File.
+    Ipfix(IpfixError),
+}
+
+impl fmt::Display for MeterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capture(error) => error.fmt(f),
+            Self::Output(error) => write!(f, "standard output: {error}"),
+            Self::Ipfix(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MeterError {}
+
+/// What a run counted.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Frames.
+    pub tally: Tally,
+    /// Requests.
+    pub counts: MeterCounts,
+}
+
+/// Meters the captures and writes the results to `out`, warnings to `warnings`.
+///
+/// # Errors
+/// The first failure; the results up to it have been written.
+pub fn run(run: Run, out: &mut impl Write, warnings: &mut impl Write) -> Result<Done, MeterError> {
+    let outputs = Outputs::new(&run, out, warnings)?;
+    let meter = Meter::new(run.provisioning, run.settings);
+    let mut pipeline = Pipeline::new(
+        run.observation,
+        meter,
+        run.finals_waiting_max,
+        run.mirror_sessions_max,
+        run.report_interval_ns,
+        outputs,
+    );
+    let read = read(&run.captures, &mut pipeline);
+    let (outputs, tally, meter, released_early) = pipeline.finish();
+    let counts = meter.counts();
+    outputs.finish(&tally, counts, released_early)?;
+    read.map_err(MeterError::Capture)?;
+    Ok(Done { tally, counts })
+}
+
+fn read<S: pipeline::Sink>(
+    captures: &[PathBuf],
+    pipeline: &mut Pipeline<S>,
+) -> Result<(), CaptureError> {
+    let progress = Progress::new(captures);
+    for path in captures {
+        let read = Capture::open(path).and_then(|capture| {
+            pipeline.file();
+            capture.read(wire::capture::Limits::default(), &progress, |item| pipeline.item(item))
+        });
+        if let Err(error) = read {
+            pipeline.damaged();
+            return Err(error);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! Where the results of a run go: a table or JSON Lines, an IPFIX File beside it, and counters of
+//! priority flow control frames.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use observe::export::{Exporter, Numbering};
+use observe::meter::{Closed, EpochIds, MeterCounts};
+use observe::report::{Report, Snapshot};
+use wire::element::Mapping;
+use wire::ipfix::{EncodeError, MESSAGE_MAX};
+use wire::pfc::Pfc;
+
+use super::json::{self, Place};
+use super::pipeline::Sink;
+use super::streams::Streams;
+use super::table;
+use super::tally::Tally;
+use super::{MeterError, Run};
+
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A line for each stream, for people.
+    Table,
+    /// JSON Lines, one for each report.
+    Json,
+}
+
+/// Octets that are gathered before they are written.
+const WRITE_LEN: usize = 64 * 1024;
+/// Reports that go into the IPFIX File together.
+const REPORTS_TOGETHER: usize = 400;
+
+/// An IPFIX File that cannot be written.
+#[derive(Debug)]
+pub struct IpfixError {
+    path: PathBuf,
+    cause: IpfixCause,
+}
+
+#[derive(Debug)]
+enum IpfixCause {
+    Write(io::Error),
+    Encode(EncodeError),
+}
+
+impl fmt::Display for IpfixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.cause {
+            IpfixCause::Write(error) => error.fmt(f),
+            IpfixCause::Encode(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for IpfixError {}
+
+/// The sink of a run.
+pub(super) struct Outputs<'a, O, W> {
+    place: Place,
+    numbering: Numbering,
+    format: Format,
+    streams: Streams,
+    window: u32,
+    ipfix: Option<IpfixFile>,
+    pfc: Option<PfcCounts>,
+    time_ms: u64,
+    buffer: Vec<u8>,
+    out: &'a mut O,
+    warnings: &'a mut W,
+    /// The first failure; nothing is written after it.
+    failed: Option<MeterError>,
+}
+
+impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
+    pub(super) fn new(run: &Run, out: &'a mut O, warnings: &'a mut W) -> Result<Self, MeterError> {
+        let ipfix = run
+            .ipfix
+            .as_deref()
+            .map(|path| IpfixFile::create(path, run.mapping, run.place))
+            .transpose()
+            .map_err(MeterError::Ipfix)?;
+        Ok(Self {
+            place: run.place,
+            numbering: Numbering::default(),
+            format: run.format,
+            streams: Streams::default(),
+            window: run.window,
+            ipfix,
+            pfc: run.pfc_interface.map(|interface| PfcCounts {
+                interface,
+                counts: [0; 8],
+                frames: 0,
+            }),
+            time_ms: 0,
+            buffer: Vec::with_capacity(WRITE_LEN + 1024),
+            out,
+            warnings,
+            failed: None,
+        })
+    }
+
+    fn report(&mut self, report: &Report) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.time_ms = self.time_ms.max(report.snapshot.end_ms);
+        if self.format == Format::Json {
+            json::report(&mut self.buffer, self.place, report);
+            // A person who waits for a report gets it; thousands at once are gathered.
+            if self.buffer.len() >= WRITE_LEN {
+                self.write();
+            }
+        }
+        if let Some(ipfix) = &mut self.ipfix
+            && let Err(error) = ipfix.report(report, self.time_ms)
+        {
+            self.failed = Some(MeterError::Ipfix(error));
+        }
+    }
+
+    fn write(&mut self) {
+        if self.failed.is_none()
+            && let Err(error) = self.out.write_all(&self.buffer).and_then(|()| self.out.flush())
+        {
+            self.failed = Some(MeterError::Output(error));
+        }
+        self.buffer.clear();
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(
+        mut self,
+        tally: &Tally,
+        meter: MeterCounts,
+        released_early: u64,
+    ) -> Result<(), MeterError> {
+        if released_early > 0 {
+            self.warn(format!(
+                "{released_early} final reports did not wait for the reading of a drop counter and \
+                 carry captureDiscontinuity: finals_waiting_max was reached"
+            ));
+        }
+        self.finish_pfc();
+        self.write();
+        if let Some(ipfix) = self.ipfix.take()
+            && let Err(error) = ipfix.finish(self.time_ms)
+        {
+            self.failed.get_or_insert(MeterError::Ipfix(error));
+        }
+        if self.failed.is_none() {
+            let written = self.people(tally, meter).and_then(|()| self.out.flush());
+            self.failed = written.err().map(MeterError::Output);
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    /// The table, or in JSON Lines the summary on the side.
+    fn people(&mut self, tally: &Tally, meter: MeterCounts) -> io::Result<()> {
+        match self.format {
+            Format::Json => table::summary(self.warnings, tally, meter),
+            Format::Table => {
+                let mut out = BufWriter::with_capacity(WRITE_LEN, &mut *self.out);
+                table::streams(&mut out, &self.streams, self.window)?;
+                if let Some(pfc) = &self.pfc {
+                    pfc.table(&mut out)?;
+                }
+                table::summary(&mut out, tally, meter)?;
+                out.flush()
+            }
+        }
+    }
+
+    fn finish_pfc(&mut self) {
+        let Some(pfc) = &self.pfc else { return };
+        if pfc.frames == 0 {
+            // PFC-op.1: nothing shows that this capture could have seen any.
+            self.warn(
+                "no PFC frame was seen, so no PFC counter is reported: most NICs consume them \
+                 before a capture on their host"
+                    .to_owned(),
+            );
+        } else if self.format == Format::Json {
+            pfc.json(&mut self.buffer, self.place, self.time_ms);
+        }
+    }
+}
+
+impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
+    fn closed(&mut self, mut closed: Closed) {
+        if self.format == Format::Table {
+            self.streams.add(&closed);
+        }
+        if self.format == Format::Json || self.ipfix.is_some() {
+            let report = self.numbering.number(&mut closed.ids, closed.snapshot);
+            self.report(&report);
+        }
+    }
+
+    fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot) {
+        let report = self.numbering.number(ids, snapshot);
+        self.report(&report);
+    }
+
+    fn pfc(&mut self, time_ns: u64, pfc: &Pfc) {
+        if let Some(counts) = &mut self.pfc {
+            counts.add(pfc);
+            self.time_ms = self.time_ms.max(time_ns / 1_000_000);
+        }
+    }
+
+    fn time(&mut self, time_ns: u64) {
+        self.time_ms = self.time_ms.max(time_ns / 1_000_000);
+    }
+
+    fn due(&mut self) {
+        if !self.buffer.is_empty() {
+            self.write();
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        // A warning that cannot be written changes no result.
+        _ = writeln!(self.warnings, "warning: {warning}");
+    }
+}
+
+/// Priority flow control frames that were received, by priority.
+// PFC-count.3: one frame can count under several priorities.
+#[derive(Debug)]
+struct PfcCounts {
+    interface: u32,
+    counts: [u64; 8],
+    frames: u64,
+}
+
+impl PfcCounts {
+    fn add(&mut self, pfc: &Pfc) {
+        self.frames += 1;
+        for priority in pfc.priorities() {
+            self.counts[usize::from(priority)] += 1;
+        }
+    }
+
+    fn json(&self, out: &mut Vec<u8>, place: Place, time_ms: u64) {
+        for (priority, count) in (0..).zip(self.counts) {
+            out.extend_from_slice(b"{\"record\":\"pfc\"");
+            json::number(out, "observationDomainId", u64::from(place.domain));
+            json::number(out, "observationPointId", place.point);
+            json::number(out, "ingressPhysicalInterface", u64::from(self.interface));
+            json::number(out, "pfcPriority", priority);
+            json::number(out, "observationTimeMilliseconds", time_ms);
+            json::number(out, "pfcControlFrameTotalCount", count);
+            out.extend_from_slice(b"}\n");
+        }
+    }
+
+    fn table(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.frames == 0 {
+            return Ok(());
+        }
+        writeln!(out, "\nPFC frames received, by priority (one frame can count under several):")?;
+        for (priority, count) in self.counts.iter().enumerate() {
+            writeln!(out, "{count:>12} priority {priority}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An IPFIX File that is being written (RFC 5655). Export times are capture times, so that the
+/// same captures make the same file.
+struct IpfixFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    exporter: Exporter,
+    waiting: Vec<Report>,
+    octets: Vec<u8>,
+    begun: bool,
+}
+
+impl IpfixFile {
+    fn create(path: &Path, mapping: Mapping, place: Place) -> Result<Self, IpfixError> {
+        let failed = |cause| IpfixError { path: path.to_owned(), cause };
+        let exporter = Exporter::new(mapping, place.domain, place.point, MESSAGE_MAX)
+            .map_err(|error| failed(IpfixCause::Encode(error)))?;
+        let file = File::create(path).map_err(|error| failed(IpfixCause::Write(error)))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            exporter,
+            waiting: Vec::with_capacity(REPORTS_TOGETHER),
+            octets: Vec::new(),
+            begun: false,
+        })
+    }
+
+    fn report(&mut self, report: &Report, time_ms: u64) -> Result<(), IpfixError> {
+        self.waiting.push(*report);
+        if self.waiting.len() < REPORTS_TOGETHER { Ok(()) } else { self.write(time_ms) }
+    }
+
+    fn write(&mut self, time_ms: u64) -> Result<(), IpfixError> {
+        let failed = |cause| IpfixError { path: self.path.clone(), cause };
+        // 32 bits of seconds, as in every IPFIX message; they last until 2106.
+        let export_time = u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
+        self.octets.clear();
+        let begun = std::mem::replace(&mut self.begun, true);
+        let began = if begun { Ok(()) } else { self.exporter.begin(export_time, &mut self.octets) };
+        began
+            .and_then(|()| self.exporter.reports(&self.waiting, export_time, &mut self.octets))
+            .map_err(|error| failed(IpfixCause::Encode(error)))?;
+        self.waiting.clear();
+        self.file.write_all(&self.octets).map_err(|error| failed(IpfixCause::Write(error)))
+    }
+
+    fn finish(mut self, time_ms: u64) -> Result<(), IpfixError> {
+        self.write(time_ms)?;
+        self.file
+            .flush()
+            .map_err(|error| IpfixError { path: self.path, cause: IpfixCause::Write(error) })
+    }
+}

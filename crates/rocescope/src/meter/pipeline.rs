@@ -1,0 +1,382 @@
+//! From capture items to closed epochs: decoding, the order of events, and what a capture's own
+//! faults do to the epochs that they touch.
+//!
+//! What this decides is only when something happened relative to the packets around it. What it
+//! means for an epoch is `observe`'s to say.
+
+use observe::coverage::{Coverage, MirrorSequence, MirrorStep};
+use observe::meter::{Arrival, ArrivalKind, BATCH, Cause, Closed, EpochIds, Meter};
+use observe::report::{Snapshot, StreamKey};
+use observe::request::{Observed, classify};
+use wire::capture::{Record, Statistics};
+use wire::frame::{Addresses, Decoded, Fault, Frame, Layer, MirrorKind, Packet, decode};
+use wire::icrc::{self, IcrcVerdict};
+
+use super::tally::Tally;
+use crate::capture::Item;
+
+/// How frames are looked at; the same for a whole run.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// The layer that is observed.
+    pub layer: Layer,
+    /// Whether each packet's ICRC is checked.
+    pub check_icrc: bool,
+    /// The mirror cuts packets without saying so: the end of a frame says nothing about lengths.
+    pub sliced: bool,
+}
+
+/// Where results go.
+pub trait Sink {
+    /// A final report is due.
+    fn closed(&mut self, closed: Closed);
+    /// A report of an epoch that goes on is due.
+    fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot);
+    /// Priority flow control frames are counted elsewhere.
+    fn pfc(&mut self, time_ns: u64, pfc: &wire::pfc::Pfc);
+    /// The capture's time, when it ends.
+    fn time(&mut self, time_ns: u64);
+    /// What was given is a round of reports: whoever waits for them should get them.
+    fn due(&mut self);
+    /// Something that the user should know.
+    fn warn(&mut self, warning: String);
+}
+
+/// A drop counter of an interface and its latest values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counter {
+    number: usize,
+    if_drop: u64,
+    os_drop: u64,
+    /// Drops that packets have told of since the latest statistics.
+    told: u64,
+}
+
+type MirrorSession = (Addresses, MirrorKind, u32);
+
+/// The state between capture and meter.
+pub struct Pipeline<S> {
+    observation: Observation,
+    meter: Meter,
+    coverage: Coverage<Closed>,
+    counters: Vec<Counter>,
+    mirror: MirrorSequence<MirrorSession>,
+    waiting: Vec<Arrival>,
+    report_interval_ns: Option<u64>,
+    next_report_ns: Option<u64>,
+    time_ns: u64,
+    file_starts: bool,
+    tally: Tally,
+    sink: S,
+}
+
+/// How far a file may start before the one in front of it ended and still follow it: clocks of
+/// rotating writers differ by less.
+const OVERLAP_NS: u64 = 1_000_000_000;
+
+impl<S: Sink> Pipeline<S> {
+    /// Nothing has been seen yet. At most `finals_waiting_max` final reports wait for the reading
+    /// of a drop counter, and at most `mirror_sessions_max` mirror sessions are followed.
+    pub fn new(
+        observation: Observation,
+        meter: Meter,
+        finals_waiting_max: usize,
+        mirror_sessions_max: usize,
+        report_interval_ns: Option<u64>,
+        sink: S,
+    ) -> Self {
+        Self {
+            observation,
+            meter,
+            coverage: Coverage::new(finals_waiting_max),
+            counters: Vec::new(),
+            mirror: MirrorSequence::new(mirror_sessions_max),
+            waiting: Vec::with_capacity(BATCH),
+            report_interval_ns,
+            next_report_ns: None,
+            time_ns: 0,
+            file_starts: false,
+            tally: Tally::default(),
+            sink,
+        }
+    }
+
+    /// What was counted so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The meter, for its counts.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Closed epochs whose final report went out before a reading that would have covered it.
+    pub fn released_early(&self) -> u64 {
+        self.coverage.released_early()
+    }
+
+    /// The next capture file begins.
+    pub fn file(&mut self) {
+        self.file_starts = true;
+    }
+
+    /// Takes the next item of the file.
+    #[inline]
+    pub fn item(&mut self, item: Item<'_>) {
+        match item {
+            Item::Packet(record) => self.record(&record),
+            Item::Section => self.end_counters(),
+            Item::Interface { counters } => {
+                let number =
+                    if counters { self.coverage.add_counter(self.tally.frames) } else { 0 };
+                self.counters.push(Counter { number, ..Counter::default() });
+            }
+            Item::Statistics(statistics) => self.statistics(&statistics),
+            Item::Truncated { what } => {
+                self.sink.warn(what);
+                self.gap(Cause::FileTruncated);
+            }
+        }
+    }
+
+    /// The file cannot be read any further.
+    pub fn damaged(&mut self) {
+        self.gap(Cause::FileDamaged);
+    }
+
+    /// Observation ends: every open epoch closes, and nothing waits any longer.
+    pub fn finish(mut self) -> (S, Tally, Meter, u64) {
+        self.flush();
+        let position = self.tally.frames;
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        self.meter.finish(&mut |c| coverage.closed(position, c, &mut |c| sink.closed(c)));
+        self.end_counters();
+        self.sink.time(self.time_ns);
+        (self.sink, self.tally, self.meter, self.coverage.released_early())
+    }
+
+    #[inline]
+    fn record(&mut self, record: &Record<'_>) {
+        if let Some(drops) = record.drops_before {
+            self.drops_before(record.interface, drops);
+        }
+        match record.time_ns {
+            Some(time_ns) => self.time(time_ns),
+            None => self.tally.without_time += 1,
+        }
+        self.tally.frames += 1;
+        let Ok(link) = record.link else {
+            self.tally.unknown_link += 1;
+            return;
+        };
+        let original_len = if self.observation.sliced { u32::MAX } else { record.original_len };
+        let Decoded { mirror, body } =
+            decode(record.data, original_len, link, self.observation.layer);
+        if let Some(mirror) = mirror
+            && let Some(sequence) = mirror.sequence
+        {
+            self.mirrored((mirror.addresses, mirror.kind, mirror.session), sequence);
+        }
+        match body {
+            Frame::Roce(packet) => self.packet(record.data, &packet),
+            Frame::NotRoce(reason) => self.tally.not_roce[reason.index()] += 1,
+            Frame::Pfc(pfc) => {
+                self.tally.pfc += 1;
+                self.sink.pfc(self.time_ns, &pfc);
+            }
+            Frame::Fault(fault) => self.fault(&fault),
+        }
+    }
+
+    /// The time of the next packet.
+    #[inline]
+    fn time(&mut self, time_ns: u64) {
+        if self.file_starts {
+            self.file_starts = false;
+            if time_ns.saturating_add(OVERLAP_NS) < self.time_ns {
+                self.sink.warn(
+                    "a capture file starts before the one in front of it ended: are they in order?"
+                        .to_owned(),
+                );
+                self.gap(Cause::FilesOverlap);
+                self.next_report_ns = None;
+            }
+        }
+        self.time_ns = time_ns;
+        let Some(interval_ns) = self.report_interval_ns else { return };
+        match self.next_report_ns {
+            Some(next_ns) if time_ns < next_ns => return,
+            Some(_) => self.report(),
+            None => {}
+        }
+        self.next_report_ns = Some(time_ns.saturating_add(interval_ns));
+    }
+
+    #[inline]
+    fn packet(&mut self, frame: &[u8], packet: &Packet) {
+        if self.observation.check_icrc && !self.icrc_allows(frame, packet) {
+            return;
+        }
+        let observed = classify(packet);
+        self.tally.packet(packet, &observed);
+        let kind = match observed {
+            Observed::Request(psn) => ArrivalKind::Request(psn),
+            Observed::Violation(violation) => ArrivalKind::Violation(violation),
+            // SEQ-3.4
+            Observed::Response | Observed::Cnp | Observed::OtherTransport => return,
+        };
+        let key = StreamKey {
+            addresses: packet.addresses,
+            namespace: packet.namespace,
+            qp: packet.bth.qp,
+            pkey: packet.bth.pkey,
+        };
+        self.waiting.push(Arrival { key, time_ns: self.time_ns, kind });
+        if self.waiting.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    /// Follows what waits for a full batch. Comes before everything that closes epochs.
+    #[inline]
+    fn flush(&mut self) {
+        let position = self.tally.frames;
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        self.meter.observe(&self.waiting, &mut |closed| {
+            coverage.closed(position, closed, &mut |c| sink.closed(c));
+        });
+        self.waiting.clear();
+    }
+
+    // SEQ-3.8: a packet that fails names no stream for certain, so it is a fault of the capture.
+    fn icrc_allows(&mut self, frame: &[u8], packet: &Packet) -> bool {
+        match icrc::check(frame, packet) {
+            IcrcVerdict::Good => self.tally.icrc_good += 1,
+            IcrcVerdict::Bad { .. } => {
+                self.tally.icrc_bad += 1;
+                self.gap_between(&packet.addresses, Cause::IcrcMismatch);
+                return false;
+            }
+            _ => self.tally.icrc_not_checked += 1,
+        }
+        true
+    }
+
+    // SEQ-3.7, SEQ-3.8
+    fn fault(&mut self, fault: &Fault) {
+        self.tally.fault(fault);
+        let cause = match fault {
+            // A later fragment says nothing of its port; its first fragment did what was needed.
+            Fault::Fragment { roce, .. } if !roce => return,
+            Fault::Fragment { .. } | Fault::CarrierFragment { .. } => Cause::Fragment,
+            Fault::Truncated { .. } => Cause::CaptureTruncated,
+            Fault::LengthLies { .. } => Cause::LengthLies,
+            // All of it was seen, and it is no request of any connection.
+            Fault::NoRoomForBth { .. } => return,
+        };
+        match fault.addresses() {
+            Some(addresses) => self.gap_between(&addresses, cause),
+            None => self.gap(cause),
+        }
+    }
+
+    fn mirrored(&mut self, session: MirrorSession, sequence: u32) {
+        match self.mirror.step(session, sequence) {
+            MirrorStep::Next => {}
+            MirrorStep::Behind => self.tally.mirror_behind += 1,
+            MirrorStep::NotFollowed => self.tally.mirror_not_followed += 1,
+            MirrorStep::Missing(count) => {
+                self.tally.mirror_missing += u64::from(count);
+                self.gap(Cause::MirrorGap);
+            }
+        }
+    }
+
+    /// Drops that are said to lie between this packet and the one before on its interface.
+    fn drops_before(&mut self, interface: u32, drops: u64) {
+        self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops);
+        if let Some(counter) = self.counter(interface) {
+            counter.told = counter.told.saturating_add(drops);
+        }
+        self.reading(interface, drops > 0);
+    }
+
+    fn statistics(&mut self, statistics: &Statistics) {
+        if statistics.if_drop.is_none() && statistics.os_drop.is_none() {
+            return;
+        }
+        let Some(counter) = self.counter(statistics.interface) else { return };
+        let (mut reset, mut drops) = (false, 0_u64);
+        for (value, before) in
+            [(statistics.if_drop, &mut counter.if_drop), (statistics.os_drop, &mut counter.os_drop)]
+        {
+            if let Some(value) = value {
+                // A counter that goes back was reset: what it missed is unknown.
+                reset |= value < *before;
+                drops = drops.saturating_add(value.saturating_sub(*before));
+                *before = value;
+            }
+        }
+        // Those that packets have told of were placed already.
+        let untold = drops.saturating_sub(std::mem::take(&mut counter.told));
+        self.tally.capture_drops = self.tally.capture_drops.saturating_add(untold);
+        self.reading(statistics.interface, reset || untold > 0);
+    }
+
+    fn counter(&mut self, interface: u32) -> Option<&mut Counter> {
+        self.counters.get_mut(usize::try_from(interface).ok()?)
+    }
+
+    /// A reading of an interface's drop counter.
+    fn reading(&mut self, interface: u32, dropped: bool) {
+        if dropped {
+            self.gap(Cause::CaptureDrops);
+        } else {
+            self.flush();
+        }
+        let Some(counter) = self.counter(interface).map(|counter| counter.number) else { return };
+        let (position, sink) = (self.tally.frames, &mut self.sink);
+        self.coverage.reading(counter, position, dropped, &mut |c| sink.closed(c));
+    }
+
+    /// The counters of a section will not be read again.
+    fn end_counters(&mut self) {
+        self.flush();
+        let sink = &mut self.sink;
+        self.coverage.finish(&mut |c| sink.closed(c));
+        self.counters.clear();
+    }
+
+    fn gap(&mut self, cause: Cause) {
+        self.flush();
+        let position = self.tally.frames;
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        self.meter.capture_gap(cause, &mut |closed| {
+            coverage.closed(position, closed, &mut |c| sink.closed(c));
+        });
+    }
+
+    fn gap_between(&mut self, addresses: &Addresses, cause: Cause) {
+        self.flush();
+        let position = self.tally.frames;
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        self.meter.capture_gap_between(addresses, cause, &mut |closed| {
+            coverage.closed(position, closed, &mut |c| sink.closed(c));
+        });
+    }
+
+    /// Reports of all epochs that have changed.
+    fn report(&mut self) {
+        self.flush();
+        let position = self.tally.frames;
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        let mut closed = Vec::new();
+        self.meter
+            .take_changed(&mut |c| closed.push(c), |ids, snapshot| sink.snapshot(ids, snapshot));
+        for epoch in closed {
+            coverage.closed(position, epoch, &mut |c| sink.closed(c));
+        }
+        self.sink.due();
+    }
+}

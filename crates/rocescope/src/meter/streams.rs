@@ -1,0 +1,135 @@
+//! What became of each stream, for the table: its epochs' counters side by side, and why they
+//! closed. Bounded by the number of contexts, not by the number of epochs.
+
+use observe::meter::{Cause, Closed};
+use observe::report::{Flags, StreamKey};
+use observe::window::Window;
+
+/// Kinds of causes that are told apart for one stream; what is beyond is only counted.
+const CAUSES_MAX: usize = 6;
+
+/// The epochs of one stream.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// The stream.
+    pub key: StreamKey,
+    /// Its window.
+    pub window: Window,
+    /// Closed epochs.
+    pub epochs: u64,
+    /// All flags of all epochs.
+    pub flags: Flags,
+    /// Requests, skipped, filled, expired, abandoned, repeated and unclassified late over all
+    /// epochs.
+    pub counts: [u64; 7],
+    /// Why epochs closed, other than by the end: the first cause of each kind, and how many.
+    pub causes: Vec<(Cause, u64)>,
+}
+
+/// The order of [`Stream::counts`], as table heads.
+pub const COUNT_HEADS: [&str; 7] =
+    ["REQUESTS", "SKIPPED", "FILLED", "EXPIRED", "ABANDONED", "REPEATED", "LATE"];
+
+impl Stream {
+    fn new(closed: &Closed) -> Self {
+        Self {
+            key: closed.snapshot.key,
+            window: closed.snapshot.window,
+            epochs: 0,
+            flags: Flags::default(),
+            counts: [0; 7],
+            causes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, closed: &Closed) {
+        let c = &closed.snapshot.counts;
+        self.epochs += 1;
+        self.flags = self.flags.with(closed.snapshot.flags);
+        let counts = [
+            c.requests,
+            c.skipped,
+            c.filled,
+            c.expired,
+            c.abandoned,
+            c.repeated,
+            c.unclassified_late,
+        ];
+        for (sum, count) in self.counts.iter_mut().zip(counts) {
+            *sum = sum.saturating_add(count);
+        }
+        if closed.cause != Cause::End {
+            self.cause(closed.cause);
+        }
+        // A gap that became known only after the epoch had closed for another cause.
+        let gap = Flags::CAPTURE_DISCONTINUITY;
+        if closed.snapshot.flags.has(gap) && !closed.cause.flags().has(gap) {
+            self.cause(Cause::CaptureDrops);
+        }
+    }
+
+    fn cause(&mut self, cause: Cause) {
+        let kind = std::mem::discriminant(&cause);
+        match self.causes.iter().position(|(c, _)| std::mem::discriminant(c) == kind) {
+            Some(known) => self.causes[known].1 += 1,
+            None if self.causes.len() < CAUSES_MAX => self.causes.push((cause, 1)),
+            None => {}
+        }
+    }
+
+    /// How much the stream deserves a look: the more severe the earlier, then the larger.
+    pub fn rank(&self) -> (u8, u64) {
+        let [_, skipped, _, expired, abandoned, repeated, late] = self.counts;
+        let severity = [
+            self.flags.has(Flags::PROFILE_VIOLATION),
+            self.flags.has(Flags::STATE_EXHAUSTION),
+            self.flags.has(Flags::CAPTURE_DISCONTINUITY),
+            self.flags.has(Flags::SERIAL_DISCONTINUITY),
+            expired + abandoned > 0,
+            skipped > 0,
+            repeated + late > 0,
+        ];
+        let level = severity.iter().position(|holds| *holds).unwrap_or(severity.len());
+        let level = u8::try_from(level).unwrap_or(u8::MAX);
+        let weight = expired.saturating_add(abandoned).saturating_add(skipped);
+        (level, u64::MAX - weight.saturating_add(repeated).saturating_add(late))
+    }
+}
+
+/// All streams, in the order in which their contexts were made.
+#[derive(Debug, Default)]
+pub struct Streams {
+    by_context: Vec<Option<Stream>>,
+    /// Streams whose context went to another one.
+    evicted: u64,
+}
+
+impl Streams {
+    /// Adds a closed epoch to its stream.
+    pub fn add(&mut self, closed: &Closed) {
+        let index = closed.context as usize;
+        if index >= self.by_context.len() {
+            self.by_context.resize_with(index + 1, || None);
+        }
+        let place = &mut self.by_context[index];
+        if let Some(stream) = place
+            && stream.key != closed.snapshot.key
+        {
+            self.evicted += 1;
+            *place = None;
+        }
+        place.get_or_insert_with(|| Stream::new(closed)).add(closed);
+    }
+
+    /// Streams that are no longer shown because their context went to another one.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// The streams, those that deserve a look first.
+    pub fn ranked(&self) -> Vec<&Stream> {
+        let mut all: Vec<_> = self.by_context.iter().flatten().map(|s| (s.rank(), s)).collect();
+        all.sort_by_key(|(rank, _)| *rank);
+        all.into_iter().map(|(_, stream)| stream).collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! Progress of long work, on a terminal only.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work that is shorter than this shows nothing.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How far the reading of some files has come, in octets before decompression.
+#[derive(Debug)]
+pub struct Progress {
+    started: Instant,
+    done: Cell<u64>,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Of reading these files. Shows nothing where standard error is no terminal.
+    pub fn new(files: &[PathBuf]) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let sizes = files.iter().map(|file| std::fs::metadata(file).map(|m| m.len()));
+            let total = sizes.sum::<Result<u64, _>>().ok();
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+            let template = "{bytes} of {total_bytes}, {bytes_per_sec}, {eta} left {wide_bar}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { started: Instant::now(), done: Cell::new(0), bar }
+    }
+
+    /// So many octets more have been read.
+    pub fn read(&self, octets: u64) {
+        let Some(bar) = &self.bar else { return };
+        self.done.set(self.done.get() + octets);
+        if self.started.elapsed() < QUIET {
+            return;
+        }
+        if bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.set_position(self.done.get());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -31,6 +31,7 @@ pub fn frame(data: &[u8]) {
         let whole = decode(octets, captured, link, layer);
         assert_eq!(decode(octets, 0, link, layer), whole, "a length below the capture");
     }
+    without_ethernet(octets, original_len);
     found_where_it_stands(octets, original_len, link);
 }
 
@@ -41,6 +42,13 @@ fn one(octets: &[u8], original_len: u32, link: LinkType, layer: Layer) {
         Frame::Roce(packet) => {
             assert!(layer == Layer::Outer || decoded.mirror.is_some());
             roce(octets, &packet);
+            let end = u64::from(packet.bth_offset) + u64::from(packet.transport_len);
+            // Of a frame that the mirroring device cut, nobody can say how long it was.
+            let unknown = decoded.mirror.is_some_and(|mirror| mirror.truncated);
+            assert!(
+                end <= u64::from(original_len) || packet.lie.is_some() || unknown,
+                "reaches to {end} of {original_len}, and that is no lie"
+            );
         }
         Frame::Pfc(pfc) => {
             for priority in 0..=255 {
@@ -89,6 +97,32 @@ fn cut_once_more(octets: &[u8], original_len: u32, link: LinkType, layer: Layer,
         (Frame::Roce(_), Frame::Fault(_)) => {}
         (Frame::Roce(_), other) => panic!("RoCEv2 cut at {cut} is taken for {other:?}"),
         (other, Frame::Roce(_)) => panic!("{other:?} cut at {cut} is taken for RoCEv2"),
+        _ => {}
+    }
+}
+
+/// An Ethernet frame with one tag or none, which has a way of its own through the decoder, says the
+/// same as the IP packet in it, the tag aside.
+fn without_ethernet(octets: &[u8], original_len: u32) {
+    let link = match octets.get(12..18) {
+        Some([0x08, 0x00, ..] | [0x81, 0x00, _, _, 0x08, 0x00]) => LinkType::Ipv4,
+        Some([0x86, 0xdd, ..] | [0x81, 0x00, _, _, 0x86, 0xdd]) => LinkType::Ipv6,
+        _ => return,
+    };
+    let header: u8 = if octets[12] == 0x81 { 18 } else { 14 };
+    let whole = decode(octets, original_len, LinkType::Ethernet, Layer::Outer).body;
+    let rest = octets.get(usize::from(header)..).unwrap_or_default();
+    let header = u32::from(header);
+    let inside = decode(rest, original_len - header, link, Layer::Outer).body;
+    match (whole, inside) {
+        (Frame::Roce(whole), Frame::Roce(inside)) => {
+            let namespace = whole.namespace;
+            let (ip_offset, bth_offset) = (inside.ip_offset + header, inside.bth_offset + header);
+            assert_eq!(whole, Packet { namespace, ip_offset, bth_offset, ..inside });
+        }
+        (Frame::Roce(_), other) | (other, Frame::Roce(_)) => {
+            panic!("RoCEv2 with or without its Ethernet header, {other:?} the other way");
+        }
         _ => {}
     }
 }

@@ -130,7 +130,7 @@ fn listen(section: &Section<'_>, port: u16) -> Option<SocketAddr> {
 // SEQ-10.1, SEQ-10.3: a peer is authorised by name, for the domains that are named.
 fn peers(section: &Section<'_>) -> Option<Vec<Peer>> {
     let sections = section.sections("peer", PEER_KEYS);
-    if sections.is_empty() && section.value("peer").is_none() {
+    if section.value("peer").is_none_or(|value| value.is_empty_list()) {
         section.error("peer", "missing, expected at least one [[ipfix.peer]]".into());
         return None;
     }

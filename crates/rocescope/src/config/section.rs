@@ -37,9 +37,18 @@ impl<'t> Document<'t> {
     /// The table at the top; where the text is no TOML, only the errors.
     pub fn parse(&self) -> Option<DeTable<'t>> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
-        for error in &errors {
-            let at = error.span().map_or(0, |span| span.start);
-            self.error(at, "", error.message().replace('\n', ", "));
+        let at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+        let mut ordered: Vec<(usize, &str)> =
+            errors.iter().map(|error| (at(error), error.message())).collect();
+        ordered.sort_by_key(|(at, _)| *at);
+        let mut last_line = 0;
+        for (at, message) in ordered {
+            let line = self.place(at).0;
+            // What else is said of a line follows from what was wrong with it first.
+            if line != last_line {
+                self.error(at, "", message.replace('\n', ", "));
+                last_line = line;
+            }
         }
         errors.is_empty().then(|| table.into_inner())
     }
@@ -305,6 +314,11 @@ impl<'d> Value<'d> {
         Some(items)
     }
 
+    /// Whether it is an array without items.
+    pub fn is_empty_list(&self) -> bool {
+        self.value.get_ref().as_array().is_some_and(|array| array.is_empty())
+    }
+
     fn items(&self) -> Vec<Value<'d>> {
         let DeValue::Array(array) = self.value.get_ref() else {
             return Vec::new();
@@ -331,7 +345,7 @@ impl<'d> Value<'d> {
 /// The known key that is most like `name`.
 pub(super) fn nearest<'k>(name: &str, keys: &[&'k str]) -> Option<&'k str> {
     let likeness = |key: &str| strsim::normalized_damerau_levenshtein(name, key);
-    keys.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+    keys.iter().rev().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }
 
 /// `a`, `a or b`, `a, b or c`.

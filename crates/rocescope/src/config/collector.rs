@@ -45,7 +45,8 @@ pub struct Ipfix {
     pub private_key: NamedFile,
     /// The authority that the peers' certificates must come from.
     pub authority: NamedFile,
-    /// A session that is silent for longer than this ends.
+    /// An epoch without a report for longer than this is incomplete.
+    // SEQ-7.13
     pub inactivity_timeout: Duration,
     /// Who may export; nobody else may.
     pub peers: Vec<Peer>,
@@ -82,6 +83,35 @@ pub struct Http {
 pub struct Store {
     /// The directory of the archive and the database.
     pub directory: NamedFile,
+}
+
+impl Collector {
+    /// The bounds of what one Transport Session measures.
+    // SEQ-7.10
+    pub fn session_limits(&self) -> observe::collect::Limits {
+        let inactivity = self.ipfix.inactivity_timeout.as_millis();
+        observe::collect::Limits {
+            domains_max: size(self.limits.domains_max),
+            epochs_max: size(self.limits.epochs_max),
+            inactivity_ms: u64::try_from(inactivity).unwrap_or(u64::MAX),
+            closed_retention_ms: self.limits.closed_retention_s.saturating_mul(1000),
+        }
+    }
+
+    /// The bounds of what one Transport Session makes the decoder keep.
+    // SEQ-7.10
+    pub fn decoder_limits(&self) -> wire::ipfix::Limits {
+        wire::ipfix::Limits {
+            templates_max: size(self.limits.templates_max),
+            fields_max: size(self.limits.template_fields_max),
+            domains_max: size(self.limits.domains_max),
+            learned_max: size(self.limits.elements_learned_max),
+        }
+    }
+}
+
+fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 /// Reads a collector configuration out of the table at the top of a file.

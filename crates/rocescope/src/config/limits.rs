@@ -37,7 +37,7 @@ macro_rules! limits {
                 bounds: $bounds,
             }),+];
 
-            /// Each with its value.
+            /// Each with its value, in the order of the table.
             pub fn rows(&self) -> impl Iterator<Item = (&'static Limit, u64)> {
                 Self::TABLE.iter().zip([$(self.$name),+])
             }
@@ -95,15 +95,15 @@ limits! {
         "seconds for a TLS handshake";
     domains_max = 64, 1, 65_536,
         "Observation Domains of one Transport Session";
-    templates_max = 1_024, 1, 65_536,
+    templates_max = 4_096, 1, 65_536,
         "templates of one Transport Session";
-    template_fields_max = 256, 1, 65_535,
+    template_fields_max = 1_024, 1, 65_535,
         "fields of one template";
     elements_learned_max = 1_024, 1, 32_767,
         "elements that one Transport Session describes by type records";
     epochs_max = 1_000_000, 1, 100_000_000,
-        "epochs that are kept, over all Transport Sessions";
-    closure_retention_s = 3_600, 1, 2_592_000,
+        "epochs that are kept at a time for one Transport Session";
+    closed_retention_s = 60, 1, 2_592_000,
         "seconds for which a closed epoch is kept, to notice what contradicts it";
     pfc_counters_max = 65_536, 1, 10_000_000,
         "PFC counters whose readings are kept";

@@ -16,6 +16,8 @@ mod section;
 mod starter;
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub(crate) use address::{shown, shown_prefix};
@@ -31,6 +33,9 @@ use section::Document;
 
 /// Octets of the largest file that is read.
 pub const FILE_OCTETS_MAX: u64 = 64 << 20;
+
+/// Errors of one file that are reported; of what goes beyond, only the number.
+pub const ERRORS_MAX: usize = 1_000;
 
 /// A configuration of either kind.
 #[derive(Clone, Debug)]
@@ -107,12 +112,13 @@ pub fn parse(file: &str, text: &str, directory: &Path) -> Result<Config, Vec<Con
 fn text_of(path: &Path) -> Result<String, Vec<ConfigError>> {
     let name = path.display().to_string();
     let failed = |problem: String| vec![ConfigError::of_file(&name, problem)];
-    let about = path.metadata().map_err(|error| failed(format!("cannot be read: {error}")))?;
-    if about.len() > FILE_OCTETS_MAX {
-        let octets = about.len();
-        return Err(failed(format!("{octets} octets, expected at most {FILE_OCTETS_MAX}")));
+    let mut octets = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_OCTETS_MAX + 1).read_to_end(&mut octets))
+        .map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if u64::try_from(octets.len()).is_ok_and(|len| len > FILE_OCTETS_MAX) {
+        return Err(failed(format!("too large, expected at most {FILE_OCTETS_MAX} octets")));
     }
-    let octets = std::fs::read(path).map_err(|e| failed(format!("cannot be read: {e}")))?;
     String::from_utf8(octets).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes()[..good].iter().filter(|b| **b == b'\n').count();

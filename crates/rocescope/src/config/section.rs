@@ -11,6 +11,7 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::ERRORS_MAX;
 use super::error::ConfigError;
 
 /// Characters of a wrong value that an error repeats.
@@ -80,7 +81,14 @@ impl<'t> Document<'t> {
             Some(built) if errors.is_empty() => Ok(built),
             _ => {
                 assert!(!errors.is_empty(), "a configuration was refused without a reason");
-                Err(errors.into_iter().map(|(_, error)| error).collect())
+                let beyond = errors.len().saturating_sub(ERRORS_MAX);
+                errors.truncate(ERRORS_MAX);
+                let mut errors: Vec<_> = errors.into_iter().map(|(_, error)| error).collect();
+                if beyond > 0 {
+                    let problem = format!("{beyond} more errors");
+                    errors.push(ConfigError::of_file(self.file, problem));
+                }
+                Err(errors)
             }
         }
     }

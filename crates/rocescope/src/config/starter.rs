@@ -3,7 +3,7 @@
 //! It names what was seen and attests nothing: [`crate::check`] refuses it until the operator has
 //! turned each `false` into `true`.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 
 use observe::report::StreamKey;
 use wire::element::PEN_DOCUMENTATION;
@@ -153,6 +153,6 @@ impl Starter<'_> {
             let line = format!("{} = false", condition.name);
             writeln!(f, "{line:<27}  # {}", condition.brief)?;
         }
-        f.write_char('\n')
+        Ok(())
     }
 }

@@ -57,6 +57,23 @@ fn every_number_is_held_to_its_range() {
     range(&domain, "ipfix.peer[0].domains[0]", 0, u64::from(u32::MAX));
 }
 
+// SEQ-7.10, SEQ-7.13
+#[test]
+fn the_bounds_of_a_session_are_the_ones_of_the_file() {
+    let text = LEAST.replace("[ipfix]\n", "[ipfix]\ninactivity_timeout_s = 7\n");
+    let text = format!(
+        "{text}[limits]\ndomains_max = 1\nepochs_max = 2\nclosed_retention_s = 3\n\
+         templates_max = 4\ntemplate_fields_max = 5\nelements_learned_max = 6\n"
+    );
+    let read = collector(&text);
+    let session = read.session_limits();
+    assert_eq!((session.domains_max, session.epochs_max), (1, 2));
+    assert_eq!((session.inactivity_ms, session.closed_retention_ms), (7_000, 3_000));
+    let decoder = read.decoder_limits();
+    assert_eq!((decoder.domains_max, decoder.templates_max), (1, 4));
+    assert_eq!((decoder.fields_max, decoder.learned_max), (5, 6));
+}
+
 #[test]
 fn a_limit_that_is_set_is_the_one_of_its_name() {
     for limit in CollectorLimits::TABLE {

@@ -153,6 +153,16 @@ fn a_file_that_is_not_there_or_not_text_is_an_error_with_its_name() {
     );
 }
 
+#[test]
+fn of_many_errors_the_last_are_only_counted() {
+    for (count, beyond) in [(999, 0), (1_000, 0), (1_001, 1)] {
+        let lines: Vec<String> = (0..count).map(|index| format!("x{index} = 1\n")).collect();
+        let errors = errors(&format!("[meter]\n{}", lines.concat()));
+        assert_eq!(errors.len(), count.min(1_000) + beyond);
+        assert_eq!(errors.last().unwrap() == "a.toml: 1 more errors", beyond == 1);
+    }
+}
+
 /// Files with every key.
 const FULL: [&str; 2] = [
     "[observation]\ndomain = 7\npoint = 9\nlayer = \"gre\"\n[elements]\npen = 5\n\

@@ -49,17 +49,17 @@ impl<T: Qualify> Coverage<T> {
     /// Takes an epoch that closed at `position`. Without counters it goes out at once.
     // SEQ-3.7, SEQ-10.3: bounded, and never complete for want of room.
     pub fn closed(&mut self, position: u64, closed: T, out: &mut impl FnMut(T)) {
-        if self.read_at.is_empty() || self.held_max == 0 {
+        if self.read_at.is_empty() {
             return out(closed);
         }
-        if self.held.len() >= self.held_max
+        self.held.push_back((position, closed));
+        if self.held.len() > self.held_max
             && let Some((_, mut oldest)) = self.held.pop_front()
         {
             self.released_early += 1;
             oldest.qualify(Flags::CAPTURE_DISCONTINUITY);
             out(oldest);
         }
-        self.held.push_back((position, closed));
     }
 
     /// A reading of counter `counter` at `position`: whether packets were dropped since the

@@ -2,5 +2,7 @@
 //! measurement stands in `observe`, what knows octets in `wire`.
 
 pub mod capture;
+pub mod check;
+pub mod config;
 pub mod meter;
 mod progress;

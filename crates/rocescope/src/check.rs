@@ -1,0 +1,274 @@
+//! `rocescope check`: whether a configuration file can be taken, and what it would do.
+//!
+//! It opens no socket and reads none of the files that are named; it looks whether they are there.
+
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::path::Path;
+
+use observe::meter::{Meter, WhenFull};
+use observe::provision::{Generation, Match, Prefix, Rule};
+use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
+use wire::frame::{Layer, Namespace};
+
+use crate::config::{
+    self, Collector, CollectorLimits, Config, ConfigError, Device, Export, Icrc, Limit,
+    MeterLimits, NamedFile, PeerIdentity, Provisioned, printable, shown, shown_prefix,
+};
+
+/// What a configuration file would do; printed by its [`Display`].
+#[derive(Clone, Debug)]
+pub struct Plan {
+    file: String,
+    config: Config,
+}
+
+/// Reads a configuration file of either kind and looks whether the files that it names are there.
+///
+/// # Errors
+/// Everything that is wrong, in the order of the file.
+pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
+    let config = config::read(path)?;
+    let file = path.display().to_string();
+    let mut errors = Vec::new();
+    let mut expect_file = |named: &NamedFile| {
+        if let Err(problem) = readable(&named.path) {
+            errors.push(of_named(&file, named, format!("{problem}, expected a file to read")));
+        }
+    };
+    match &config {
+        Config::Device(device) => {
+            for Export { certificate, private_key, authority, .. } in &device.exports {
+                [certificate, private_key, authority].into_iter().for_each(&mut expect_file);
+            }
+        }
+        Config::Collector(collector) => {
+            let ipfix = &collector.ipfix;
+            [&ipfix.certificate, &ipfix.private_key, &ipfix.authority]
+                .into_iter()
+                .for_each(&mut expect_file);
+            let directory = &collector.store.directory;
+            if directory.path.exists() && !directory.path.is_dir() {
+                let problem = format!("{directory} is a file, expected a directory or nothing yet");
+                errors.push(of_named(&file, directory, problem));
+            }
+        }
+    }
+    errors.sort_by_key(|error: &ConfigError| error.line);
+    if errors.is_empty() { Ok(Plan { file, config }) } else { Err(errors) }
+}
+
+fn readable(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    let about = path.metadata().map_err(|error| format!("{shown}: {error}"))?;
+    if about.is_dir() {
+        return Err(format!("{shown} is a directory"));
+    }
+    // Opening anything but a plain file, such as a pipe, could do something.
+    if about.is_file() {
+        File::open(path).map_err(|error| format!("{shown}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn of_named(file: &str, named: &NamedFile, problem: String) -> ConfigError {
+    ConfigError {
+        file: file.into(),
+        line: Some(named.line),
+        column: None,
+        key: named.key.clone(),
+        problem,
+    }
+}
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = printable(&self.file);
+        match &self.config {
+            Config::Device(device) => {
+                writeln!(f, "{file}: a device's configuration, for meter and agent")?;
+                write_device(f, device)
+            }
+            Config::Collector(collector) => {
+                writeln!(f, "{file}: a collector's configuration")?;
+                write_collector(f, collector)
+            }
+        }
+    }
+}
+
+fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
+    let (at, metering) = (&device.observation, &device.metering);
+    writeln!(f, "observes    layer {}", at.layer.name())?;
+    writeln!(f, "as          observation domain {}, observation point {}", at.domain, at.point)?;
+    write_elements(f, &device.elements)?;
+    let icrc = match metering.icrc {
+        Icrc::Ignore => "not checked",
+        Icrc::Check => "checked; a packet that fails is a fault of the capture",
+    };
+    writeln!(f, "ICRC        {icrc}")?;
+    let full = match metering.when_full {
+        WhenFull::Refuse => "a new stream is refused and counted",
+        WhenFull::Evict => "a quiet stream makes room, its epoch closing with stateExhaustion",
+    };
+    writeln!(f, "when full   {full}")?;
+    match metering.idle_timeout {
+        Some(idle) => writeln!(f, "when idle   an epoch closes after {} s", idle.as_secs())?,
+        None => writeln!(f, "when idle   an epoch stays open")?,
+    }
+    let is_stream = |entry: &&Provisioned| matches!(entry.rule.streams, Match::Exact { .. });
+    let streams = device.provisioned.iter().filter(is_stream).count();
+    let rules = device.provisioned.len() - streams;
+    writeln!(f, "provisions  {}, {}", counted(streams, "stream"), counted(rules, "rule"))?;
+    for entry in &device.provisioned {
+        write!(f, "  {} on line {}: ", entry.key, entry.line)?;
+        write_rule(f, &entry.rule, at.layer)?;
+    }
+    if device.provisioned.is_empty() {
+        writeln!(f, "  warning: no [[stream]] and no [[rule]], so nothing is metered")?;
+    }
+    write_exports(f, &device.exports)?;
+    let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
+    let limits = &metering.limits;
+    let mebi =
+        limits.contexts_max.saturating_mul(octets).saturating_add(limits.labels_octets_max) >> 20;
+    writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
+    write_limits(f, "meter", limits.rows(), MeterLimits::TABLE)
+}
+
+fn write_exports(f: &mut fmt::Formatter<'_>, exports: &[Export]) -> fmt::Result {
+    for Export { host, port, server_name, report_interval, .. } in exports {
+        let seconds = report_interval.as_secs();
+        writeln!(
+            f,
+            "exports     to {host} port {port}, whose certificate must name {server_name}, every \
+             {seconds} s"
+        )?;
+    }
+    if exports.is_empty() {
+        writeln!(f, "exports     to no collector")?;
+    }
+    Ok(())
+}
+
+fn write_rule(f: &mut fmt::Formatter<'_>, rule: &Rule, layer: Layer) -> fmt::Result {
+    match &rule.streams {
+        Match::Exact { addresses, qp, pkey, namespace } => {
+            let [source, destination] =
+                [&addresses.source, &addresses.destination].map(|a| shown(addresses.family, a));
+            write!(f, "{source} to {destination}, qp {qp}, pkey {pkey:#06x}, ")?;
+            match namespace {
+                Some(namespace) => write_namespace(f, namespace, layer)?,
+                None => f.write_str("a stream in each VLAN and segment")?,
+            }
+        }
+        Match::Range { sources, destinations, qps, pkeys } => {
+            write!(f, "{} to {}", joined(sources), joined(destinations))?;
+            write!(f, ", qp {} to {}, ", qps.0, qps.1)?;
+            if pkeys.is_empty() {
+                f.write_str("every pkey")?;
+            } else {
+                let pkeys: Vec<String> = pkeys.iter().map(|pkey| format!("{pkey:#06x}")).collect();
+                write!(f, "pkey {}", pkeys.join(" "))?;
+            }
+        }
+    }
+    write!(f, ", window {}", rule.window.get())?;
+    if rule.revision != 0 {
+        write!(f, ", revision {}", rule.revision)?;
+    }
+    // SEQ-4.8
+    let generation = match rule.generation {
+        Generation::Unverified => "unverified: every report carries generationUnverified",
+        Generation::Established => "established: every new connection has to be told to the agent",
+    };
+    writeln!(f, ", generation {generation}")
+}
+
+fn write_namespace(f: &mut fmt::Formatter<'_>, namespace: &Namespace, layer: Layer) -> fmt::Result {
+    match namespace.outer_vlan {
+        0 => f.write_str("no VLAN")?,
+        vlan => write!(f, "VLAN {vlan}")?,
+    }
+    if namespace.inner_vlan != 0 {
+        write!(f, " with inner VLAN {}", namespace.inner_vlan)?;
+    }
+    if namespace.segment != 0 {
+        write!(f, ", {} segment {}", layer.name(), namespace.segment & 0x00ff_ffff)?;
+    }
+    Ok(())
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn joined(prefixes: &[Prefix]) -> String {
+    let shown: Vec<String> = prefixes.iter().map(|p| shown_prefix(p).to_string()).collect();
+    shown.join(" ")
+}
+
+fn write_elements(f: &mut fmt::Formatter<'_>, mapping: &Mapping) -> fmt::Result {
+    let pen = mapping.pen();
+    writeln!(f, "elements    under enterprise number {pen}")?;
+    if pen == PEN_DOCUMENTATION {
+        writeln!(
+            f,
+            "  warning: elements.pen is {pen}, the number kept for documentation (RFC 5612): use \
+             one of your own where a peer is on another machine"
+        )?;
+    }
+    for element in DraftElement::ALL {
+        let id = mapping.id(element).id;
+        let note = if id == element.default_id() { "" } else { ", not the default" };
+        writeln!(f, "  {:<32} {id}{note}", element.name())?;
+    }
+    Ok(())
+}
+
+fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Result {
+    let ipfix = &collector.ipfix;
+    writeln!(f, "listens     on {} for IPFIX, with mutual TLS 1.3", ipfix.listen)?;
+    writeln!(f, "certificate {}, its key {}", ipfix.certificate, ipfix.private_key)?;
+    writeln!(f, "trusts      {}", ipfix.authority)?;
+    writeln!(
+        f,
+        "gives up    an epoch without a report for {} s, as incomplete",
+        ipfix.inactivity_timeout.as_secs()
+    )?;
+    writeln!(f, "admits      {}", counted(ipfix.peers.len(), "peer"))?;
+    for peer in &ipfix.peers {
+        match &peer.identity {
+            PeerIdentity::Name(name) => write!(f, "  {name}")?,
+            PeerIdentity::Fingerprint(octets) => {
+                f.write_str("  sha256:")?;
+                octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+            }
+        }
+        let domains: Vec<String> = peer.domains.iter().map(u32::to_string).collect();
+        writeln!(f, " for observation domain {}", domains.join(" "))?;
+    }
+    write_elements(f, &collector.elements)?;
+    writeln!(f, "serves      HTTP on {}", collector.http.listen)?;
+    let directory = &collector.store.directory;
+    let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
+    writeln!(f, "stores      in {directory}, {state}")?;
+    write_limits(f, "limits", collector.limits.rows(), CollectorLimits::TABLE)
+}
+
+/// Every bound with its value. SEQ-7.10, SEQ-10.3
+fn write_limits<'l>(
+    f: &mut fmt::Formatter<'_>,
+    section: &str,
+    rows: impl Iterator<Item = (&'l Limit, u64)>,
+    table: &[Limit],
+) -> fmt::Result {
+    let width = table.iter().map(|limit| limit.name.len()).max().unwrap_or(0);
+    writeln!(f, "limits      keys of [{section}]")?;
+    for (limit, value) in rows {
+        let Limit { name, default, min, max, bounds } = limit;
+        let range = format!("{min} to {max}, default {default}");
+        writeln!(f, "  {name:<width$} {value}: {bounds} ({range})")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! The device side: what is observed, which streams are provisioned, and where reports go.
+
+use std::path::Path;
+use std::time::Duration;
+
+use observe::meter::{Limits, Settings, WhenFull};
+use observe::provision::{ProvisionError, Provisioning};
+use observe::window::{Labels, WINDOW_MAX, Window};
+use toml::de::DeTable;
+use wire::element::Mapping;
+use wire::frame::Layer;
+
+use super::limits::METER_KEYS;
+use super::rules::{self, Provisioned, RULE_KEYS, STREAM_KEYS};
+use super::section::{Document, Section, Value};
+use super::{MeterLimits, NamedFile, elements};
+
+pub(super) const KEYS: &[&str] = &["observation", "elements", "meter", "stream", "rule", "export"];
+
+/// W where nothing else is said.
+pub(super) const WINDOW_DEFAULT: u32 = 1024;
+
+/// Nobody waits longer than a year for a stream to go on.
+const IDLE_TIMEOUT_S_MAX: u64 = 31_536_000;
+
+const EXPORT_KEYS: &[&str] =
+    &["collector", "server_name", "certificate", "key", "authority", "report_interval_s"];
+
+/// A device configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Where and what is observed.
+    pub observation: Observation,
+    /// The numbers of the drafts' elements.
+    pub elements: Mapping,
+    /// How it is metered.
+    pub metering: Metering,
+    /// The streams in their order, then the rules in theirs.
+    pub provisioned: Vec<Provisioned>,
+    /// Where reports go.
+    pub exports: Vec<Export>,
+}
+
+/// `[observation]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Observation Domain, from 1: 0 stands for none in particular (RFC 7011, section 3.1).
+    pub domain: u32,
+    /// `observationPointId`.
+    pub point: u64,
+    /// The layer of the captured frames that is observed.
+    pub layer: Layer,
+}
+
+/// Whether the invariant CRC of packets is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Icrc {
+    /// It is not.
+    #[default]
+    Ignore,
+    /// A packet that fails is a capture fault of the streams that its addresses name.
+    Check,
+}
+
+/// `[meter]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metering {
+    /// W of entries that have none of their own.
+    pub window: Window,
+    /// What becomes of a new stream when the table is full.
+    pub when_full: WhenFull,
+    /// An epoch whose stream is silent for longer than this closes; `None` never.
+    pub idle_timeout: Option<Duration>,
+    /// The invariant CRC.
+    pub icrc: Icrc,
+    /// Bounds.
+    pub limits: MeterLimits,
+}
+
+/// `[[export]]`: a collector that gets the reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// `export[0]`.
+    pub key: String,
+    /// The collector's host name or address.
+    pub host: String,
+    /// Its TCP port.
+    pub port: u16,
+    /// The name that its certificate must have.
+    pub server_name: String,
+    /// Our certificate chain.
+    pub certificate: NamedFile,
+    /// Its private key.
+    pub private_key: NamedFile,
+    /// The authority that the collector's certificate must come from.
+    pub authority: NamedFile,
+    /// How often changed epochs are reported.
+    pub report_interval: Duration,
+}
+
+impl Device {
+    /// The rules as the meter takes them.
+    ///
+    /// # Errors
+    /// None for a configuration that was read from a file; one that was built by hand can lack an
+    /// attestation or hold more rules than its limit.
+    pub fn provisioning(&self) -> Result<Provisioning, ProvisionError> {
+        let rules = self.provisioned.iter().map(|entry| entry.rule.clone()).collect();
+        let rules_max = usize::try_from(self.metering.limits.rules_max).unwrap_or(usize::MAX);
+        Provisioning::new(rules, rules_max)
+    }
+}
+
+impl Metering {
+    /// As the meter takes it. `periodic` says whether open epochs are reported, and `seed` must
+    /// be unpredictable.
+    pub fn settings(&self, periodic: bool, seed: u64) -> Settings {
+        let limits = Limits {
+            contexts_max: u32::try_from(self.limits.contexts_max).unwrap_or(u32::MAX),
+            labels_octets_max: self.limits.labels_octets_max,
+            report_id_max: self.limits.report_id_max,
+        };
+        let idle_ns = self.idle_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
+        Settings { limits, when_full: self.when_full, idle_ns, periodic, seed }
+    }
+}
+
+/// Reads a device configuration out of the table at the top of a file.
+pub(super) fn read<'d>(
+    document: &'d Document<'d>,
+    table: &'d DeTable<'d>,
+    directory: &Path,
+) -> Option<Device> {
+    let top = Section::top(document, table, KEYS);
+    let observation = observation(&top.section("observation", &["domain", "point", "layer"]));
+    let elements = elements::read(&top.section("elements", elements::KEYS));
+    let meter_section = top.section("meter", METER_KEYS);
+    let metering = metering(&meter_section);
+    // Entries are read whatever else is wrong, so that their own errors are seen too.
+    let layer = observation.map_or(Layer::Outer, |observation| observation.layer);
+    let window = metering.map_or(Window::new(WINDOW_DEFAULT).ok(), |m| Some(m.window))?;
+    let provisioned = provisioned(&top, layer, window);
+    let exports: Vec<Option<Export>> =
+        top.sections("export", EXPORT_KEYS).iter().map(|s| export(s, directory)).collect();
+    let (metering, provisioned) = (metering?, provisioned?);
+    fits(&top, &meter_section, &metering, &provisioned)?;
+    Some(Device {
+        observation: observation?,
+        elements: elements?,
+        metering,
+        provisioned,
+        exports: exports.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn observation(section: &Section<'_>) -> Option<Observation> {
+    let domain = section.number("domain", 1..=u32::MAX, 1);
+    let point = section.number("point", 0..=u64::MAX, 1);
+    let layer = section.choice("layer", &Layer::ALL.map(|layer| (layer.name(), layer)));
+    Some(Observation { domain: domain?, point: point?, layer: layer? })
+}
+
+fn metering(section: &Section<'_>) -> Option<Metering> {
+    let window = section.number("window", 1..=WINDOW_MAX, WINDOW_DEFAULT);
+    let when_full =
+        section.choice("when_full", &[("refuse", WhenFull::Refuse), ("evict", WhenFull::Evict)]);
+    let idle_timeout = match section.value("idle_timeout_s") {
+        Some(value) => value.number(1..=IDLE_TIMEOUT_S_MAX).map(|s| Some(Duration::from_secs(s))),
+        None => Some(None),
+    };
+    let icrc = section.choice("icrc", &[("ignore", Icrc::Ignore), ("check", Icrc::Check)]);
+    let limits = MeterLimits::read(section);
+    Some(Metering {
+        window: Window::new(window?).ok()?,
+        when_full: when_full?,
+        idle_timeout: idle_timeout?,
+        icrc: icrc?,
+        limits: limits?,
+    })
+}
+
+fn provisioned(top: &Section<'_>, layer: Layer, window: Window) -> Option<Vec<Provisioned>> {
+    let mut good = true;
+    let mut entries = Vec::new();
+    for section in top.sections("stream", STREAM_KEYS) {
+        match rules::stream(&section, layer, window) {
+            Some(entry) => entries.push((section, entry)),
+            None => good = false,
+        }
+    }
+    good &= rules::refuse_shadowed(&entries);
+    for section in top.sections("rule", RULE_KEYS) {
+        match rules::rule(&section, window) {
+            Some(entry) => entries.push((section, entry)),
+            None => good = false,
+        }
+    }
+    good.then(|| entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// Whether the bounds have room for what is provisioned.
+// SEQ-10.3
+fn fits(
+    top: &Section<'_>,
+    section: &Section<'_>,
+    metering: &Metering,
+    provisioned: &[Provisioned],
+) -> Option<()> {
+    let limits = &metering.limits;
+    let rules = u64::try_from(provisioned.len()).unwrap_or(u64::MAX);
+    if rules > limits.rules_max {
+        let at = &provisioned[usize::try_from(limits.rules_max).unwrap_or(usize::MAX)];
+        let problem =
+            format!("one of {rules} streams and rules, expected at most {}", limits.rules_max);
+        top.document.error(top.document.start_of(at.line), &at.key, problem);
+        return None;
+    }
+    let widest = provisioned.iter().max_by_key(|entry| entry.rule.window);
+    if let Some(entry) = widest
+        && Labels::octets(entry.rule.window) > limits.labels_octets_max
+    {
+        let window = entry.rule.window.get();
+        let need = Labels::octets(entry.rule.window);
+        let expected = format!("at least {need}, which the window {window} of {} takes", entry.key);
+        match section.value("labels_octets_max") {
+            Some(value) => value.wrong(expected),
+            None => section.error("labels_octets_max", format!("too small, expected {expected}")),
+        }
+        return None;
+    }
+    Some(())
+}
+
+fn export(section: &Section<'_>, directory: &Path) -> Option<Export> {
+    let endpoint = section
+        .required("collector", "\"host:port\"")
+        .and_then(|value| value.parsed("\"host:port\", the port 1 to 65535", endpoint));
+    let server_name = match section.value("server_name") {
+        Some(value) => value.parsed("the name in the collector's certificate", |text| {
+            is_host(text).then(|| Some(text.to_owned()))
+        }),
+        None => Some(None),
+    };
+    let certificate = file(section, "certificate", directory);
+    let private_key = file(section, "key", directory);
+    let authority = file(section, "authority", directory);
+    let interval = section.number("report_interval_s", 1..=86_400, 10);
+    let (host, port) = endpoint?;
+    Some(Export {
+        key: section.path().into(),
+        server_name: server_name?.unwrap_or_else(|| host.clone()),
+        host,
+        port,
+        certificate: certificate?,
+        private_key: private_key?,
+        authority: authority?,
+        report_interval: Duration::from_secs(interval?),
+    })
+}
+
+/// A file that must be named; its path is relative to `directory`.
+pub(super) fn file(
+    section: &Section<'_>,
+    name: &'static str,
+    directory: &Path,
+) -> Option<NamedFile> {
+    let value = section.required(name, "the path of a PEM file")?;
+    named(&value, directory)
+}
+
+pub(super) fn named(value: &Value<'_>, directory: &Path) -> Option<NamedFile> {
+    let path = value.parsed("a path", |text| {
+        (!text.is_empty() && !text.contains('\0')).then(|| directory.join(text))
+    })?;
+    Some(NamedFile { path, key: value.path().into(), line: value.line() })
+}
+
+fn endpoint(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    let host = match host.strip_prefix('[') {
+        Some(rest) => {
+            let address = rest.strip_suffix(']')?;
+            address.parse::<std::net::Ipv6Addr>().ok()?;
+            address
+        }
+        None => Some(host).filter(|host| !host.contains(':') && is_host(host))?,
+    };
+    Some((host.into(), port))
+}
+
+fn is_host(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok() || is_dns_name(text)
+}
+
+/// Whether a text is a DNS name of letters, digits and hyphens, without wildcards.
+pub(super) fn is_dns_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
+}

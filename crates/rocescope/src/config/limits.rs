@@ -1,0 +1,120 @@
+//! Every bound that an operator can set: name, default, legal range, and what it bounds.
+
+/// One bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Its key.
+    pub name: &'static str,
+    /// What holds where the file does not say.
+    pub default: u64,
+    /// The least legal value.
+    pub min: u64,
+    /// The greatest legal value.
+    pub max: u64,
+    /// What it bounds.
+    pub bounds: &'static str,
+}
+
+macro_rules! limits {
+    (
+        $(#[$about:meta])*
+        $limits:ident, $keys:ident beside [$($beside:literal),*]:
+        $($name:ident = $default:expr, $min:expr, $max:expr, $bounds:literal;)+
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $limits {
+            $(#[doc = concat!("Bounds ", $bounds, ".")] pub $name: u64,)+
+        }
+
+        impl $limits {
+            /// All of them.
+            pub const TABLE: &'static [Limit] = &[$(Limit {
+                name: stringify!($name),
+                default: $default,
+                min: $min,
+                max: $max,
+                bounds: $bounds,
+            }),+];
+
+            /// Each with its value, in the order of the table.
+            pub fn rows(&self) -> impl Iterator<Item = (&'static Limit, u64)> {
+                Self::TABLE.iter().zip([$(self.$name),+])
+            }
+
+            /// Reads them out of a section; `None` where one is out of its range.
+            pub(super) fn read(section: &super::section::Section<'_>) -> Option<Self> {
+                // All are read before any is missed: every error is reported.
+                let values = ($(section.number(stringify!($name), $min..=$max, $default),)+);
+                let ($($name,)+) = values;
+                Some(Self { $($name: $name?,)+ })
+            }
+        }
+
+        impl Default for $limits {
+            fn default() -> Self {
+                Self { $($name: $default,)+ }
+            }
+        }
+
+        /// The keys of the section that the limits stand in.
+        pub(super) const $keys: &[&str] = &[$($beside,)* $(stringify!($name)),+];
+    };
+}
+
+/// This many contexts take tens of gigaoctets, and their index still fits into 32 bits.
+const CONTEXTS_MAX: u64 = 100_000_000;
+
+limits! {
+    /// The bounds of the device side, keys of `[meter]`.
+    // SEQ-10.3
+    MeterLimits, METER_KEYS beside ["window", "when_full", "idle_timeout_s", "icrc"]:
+    rules_max = 65_536, 1, 1_000_000,
+        "streams and rules that this file provisions";
+    contexts_max = 2_000_000, 1, CONTEXTS_MAX,
+        "streams that are remembered, disabled ones among them";
+    labels_octets_max = 1 << 30, 8, 1 << 40,
+        "octets of window labels over all streams";
+    report_id_max = u64::MAX, 1, u64::MAX,
+        "the last report id of an epoch, whose report is the final one";
+    finals_waiting_max = 1_000_000, 1, 100_000_000,
+        "closed epochs that wait for the capture's drop counters to be read";
+    mirror_sessions_max = 4_096, 1, 1_048_576,
+        "mirror sessions whose sequence numbers are followed";
+}
+
+limits! {
+    /// The bounds of the collector, keys of `[limits]`.
+    // SEQ-7.10, SEQ-10.3
+    CollectorLimits, LIMIT_KEYS beside []:
+    sessions_max = 1_024, 1, 65_536,
+        "Transport Sessions at one time";
+    handshakes_max = 64, 1, 65_536,
+        "connections whose TLS handshake is under way";
+    handshake_timeout_s = 10, 1, 300,
+        "seconds for a TLS handshake";
+    domains_max = 64, 1, 65_536,
+        "Observation Domains of one Transport Session";
+    templates_max = 4_096, 1, 65_536,
+        "templates of one Transport Session";
+    template_fields_max = 1_024, 1, 65_535,
+        "fields of one template";
+    elements_learned_max = 1_024, 1, 32_767,
+        "elements that one Transport Session describes by type records";
+    epochs_max = 1_000_000, 1, 100_000_000,
+        "epochs that are kept at a time for one Transport Session";
+    closed_retention_s = 60, 1, 2_592_000,
+        "seconds for which a closed epoch is kept, to notice what contradicts it";
+    pfc_counters_max = 65_536, 1, 10_000_000,
+        "PFC counters whose readings are kept";
+    reports_waiting_max = 65_536, 1, 10_000_000,
+        "results that wait for the store";
+    archive_octets_max = 64 << 30, 1 << 20, 1 << 50,
+        "octets of the raw archive, the oldest file going first";
+    results_days_max = 90, 1, 36_500,
+        "days for which results are stored";
+    http_connections_max = 256, 1, 65_536,
+        "HTTP connections at one time";
+    http_page_max = 1_000, 1, 100_000,
+        "entries of one HTTP answer";
+}

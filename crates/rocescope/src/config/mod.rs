@@ -1,0 +1,183 @@
+//! Configuration files: TOML in, values that the program can run with out, and every error with
+//! its file, line, key and what is legal.
+//!
+//! There are two kinds. A device file says what is observed and which streams are provisioned; a
+//! collector file says who may export and what is kept. Nothing here opens a file that a
+//! configuration names; [`crate::check`] does.
+
+mod address;
+mod collector;
+mod device;
+mod elements;
+mod error;
+mod limits;
+mod rules;
+mod section;
+mod starter;
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+pub(crate) use address::{shown, shown_prefix};
+pub use collector::{Collector, Http, Ipfix, Peer, PeerIdentity, Store};
+pub use device::{Device, Export, Icrc, Metering, Observation};
+pub use error::ConfigError;
+pub(crate) use error::printable;
+pub use limits::{CollectorLimits, Limit, MeterLimits};
+pub use rules::{ATTESTATIONS, Condition, Provisioned};
+pub use starter::{StarterStream, starter};
+
+use section::Document;
+
+/// Octets of the largest file that is read.
+pub const FILE_OCTETS_MAX: u64 = 64 << 20;
+
+/// Errors of one file that are reported; of what goes beyond, only the number.
+pub const ERRORS_MAX: usize = 1_000;
+
+/// A configuration of either kind.
+#[derive(Clone, Debug)]
+pub enum Config {
+    /// For `rocescope meter` and `rocescope agent`.
+    Device(Box<Device>),
+    /// For `rocescope collector`.
+    Collector(Box<Collector>),
+}
+
+/// A file that the configuration names, and where it names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The path, made relative to the configuration's own directory unless it is absolute.
+    pub path: PathBuf,
+    /// The key that names it.
+    pub key: String,
+    /// The line on which it is named.
+    pub line: usize,
+}
+
+/// Reads a file of either kind; what it is shows in its sections.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub fn read(path: &Path) -> Result<Config, Vec<ConfigError>> {
+    parse(&path.display().to_string(), &text_of(path)?, directory_of(path))
+}
+
+/// Reads a device file.
+///
+/// # Errors
+/// Everything that is wrong with the file, or that it is one of a collector.
+pub fn read_device(path: &Path) -> Result<Device, Vec<ConfigError>> {
+    match read(path)? {
+        Config::Device(device) => Ok(*device),
+        Config::Collector(_) => {
+            Err(vec![other_kind(path, "a collector's", "a device's: [observation], [[stream]]")])
+        }
+    }
+}
+
+/// Reads a collector file.
+///
+/// # Errors
+/// Everything that is wrong with the file, or that it is one of a device.
+pub fn read_collector(path: &Path) -> Result<Collector, Vec<ConfigError>> {
+    match read(path)? {
+        Config::Collector(collector) => Ok(*collector),
+        Config::Device(_) => {
+            Err(vec![other_kind(path, "a device's", "a collector's: [ipfix], [[ipfix.peer]]")])
+        }
+    }
+}
+
+/// Reads a text of either kind. `file` is its name in errors, and paths in it are relative to
+/// `directory`.
+///
+/// # Errors
+/// Everything that is wrong with the text.
+pub fn parse(file: &str, text: &str, directory: &Path) -> Result<Config, Vec<ConfigError>> {
+    let document = Document::new(file, text);
+    let built = document.parse().and_then(|table| match Kind::of(&document, &table)? {
+        Kind::Device => {
+            device::read(&document, &table, directory).map(|d| Config::Device(Box::new(d)))
+        }
+        Kind::Collector => {
+            collector::read(&document, &table, directory).map(|c| Config::Collector(Box::new(c)))
+        }
+    });
+    document.finish(built)
+}
+
+fn text_of(path: &Path) -> Result<String, Vec<ConfigError>> {
+    let name = path.display().to_string();
+    let failed = |problem: String| vec![ConfigError::of_file(&name, problem)];
+    let mut octets = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_OCTETS_MAX + 1).read_to_end(&mut octets))
+        .map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if u64::try_from(octets.len()).is_ok_and(|len| len > FILE_OCTETS_MAX) {
+        return Err(failed(format!("too large, expected at most {FILE_OCTETS_MAX} octets")));
+    }
+    String::from_utf8(octets).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..good].iter().filter(|b| **b == b'\n').count();
+        let problem = "octets that are not UTF-8, expected TOML".into();
+        vec![ConfigError { line: Some(line), ..ConfigError::of_file(&name, problem) }]
+    })
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+fn other_kind(path: &Path, found: &str, expected: &str) -> ConfigError {
+    let problem = format!("{found} configuration, expected {expected}");
+    ConfigError { line: Some(1), ..ConfigError::of_file(&path.display().to_string(), problem) }
+}
+
+/// What a configuration is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Device,
+    Collector,
+}
+
+impl Kind {
+    /// The kind whose sections the file has more of; an error where that is neither.
+    fn of(document: &Document<'_>, table: &toml::de::DeTable<'_>) -> Option<Self> {
+        let names: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
+        let of = |keys: &[&str]| {
+            names.iter().filter(|name| **name != "elements" && keys.contains(name)).count()
+        };
+        match of(device::KEYS).cmp(&of(collector::KEYS)) {
+            std::cmp::Ordering::Greater => return Some(Self::Device),
+            std::cmp::Ordering::Less => return Some(Self::Collector),
+            std::cmp::Ordering::Equal => {}
+        }
+        let problem = format!(
+            "cannot tell what it configures, expected sections of a device ({}) or of a collector \
+             ({})",
+            device::KEYS.join(", "),
+            collector::KEYS.join(", ")
+        );
+        document.error(0, "", problem);
+        for key in table.keys() {
+            let name = key.get_ref().as_ref();
+            let all = [device::KEYS, collector::KEYS].concat();
+            if !all.contains(&name)
+                && let Some(known) = section::nearest(name, &all)
+            {
+                let problem = format!("unknown key, the nearest known one is {known}");
+                document.error(key.span().start, name, problem);
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Display for NamedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.path.display().to_string()))
+    }
+}

@@ -1,0 +1,136 @@
+//! What `check` says of a file.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rocescope::check::check;
+use rocescope::config::{CollectorLimits, MeterLimits};
+
+use super::ATTESTED;
+
+/// An empty directory of one test.
+fn directory(test: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    if path.exists() {
+        fs::remove_dir_all(&path).unwrap();
+    }
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+#[track_caller]
+fn has(plan: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(plan.lines().any(|found| found == *line), "no line\n{line}\nin\n{plan}");
+    }
+}
+
+// SEQ-4.8, SEQ-10.3
+#[test]
+fn a_device_file_is_told_with_every_stream_rule_and_limit() {
+    let path = directory("check_device").join("agent.toml");
+    let text = format!(
+        "[observation]\ndomain = 7\npoint = 9\nlayer = \"vxlan\"\n[meter]\nwhen_full = \"evict\"\n\
+         idle_timeout_s = 30\n[[stream]]\nsource = \"10.0.0.1\"\ndestination = \"10.0.0.2\"\n\
+         qp = 17\npkey = 0xffff\nvlan = 5\nsegment = 6\nwindow = 64\n[stream.attest]\n{ATTESTED}\
+         [[rule]]\nsources = [\"10.0.0.0/8\", \"fd00::/8\"]\ndestinations = [\"::/0\", \
+         \"0.0.0.0/0\"]\ngeneration = \"established\"\nrevision = 2\n[rule.attest]\n{ATTESTED}"
+    );
+    fs::write(&path, text).unwrap();
+    let plan = check(&path).unwrap().to_string();
+    has(
+        &plan,
+        &[
+            "observes    layer vxlan",
+            "as          observation domain 7, observation point 9",
+            "elements    under enterprise number 32473",
+            "  warning: elements.pen is 32473, the number kept for documentation (RFC 5612): use \
+             one of your own where a peer is on another machine",
+            "  rdmaDestinationQP                21",
+            "ICRC        not checked",
+            "when full   a quiet stream makes room, its epoch closing with stateExhaustion",
+            "when idle   an epoch closes after 30 s",
+            "provisions  1 stream, 1 rule",
+            "  stream[0] on line 8: 10.0.0.1 to 10.0.0.2, qp 17, pkey 0xffff, VLAN 5, vxlan \
+             segment 6, window 64, generation unverified: every report carries \
+             generationUnverified",
+            "  rule[0] on line 22: 10.0.0.0/8 fd00::/8 to ::/0 0.0.0.0/0, qp 0 to 16777215, every \
+             pkey, window 1024, revision 2, generation established: every new connection has to \
+             be told to the agent",
+            "exports     to no collector",
+        ],
+    );
+    for limit in MeterLimits::TABLE {
+        let line = plan.lines().find(|line| line.trim_start().starts_with(limit.name));
+        let line = line.unwrap_or_else(|| panic!("no {} in\n{plan}", limit.name));
+        assert!(line.contains(&format!(" {}: {}", limit.default, limit.bounds)), "{line}");
+    }
+}
+
+#[test]
+fn a_file_that_provisions_nothing_is_warned_about() {
+    let path = directory("check_nothing").join("agent.toml");
+    fs::write(&path, "[elements]\npen = 64512\n[meter]\nicrc = \"check\"\n").unwrap();
+    let plan = check(&path).unwrap().to_string();
+    has(&plan, &["  warning: no [[stream]] and no [[rule]], so nothing is metered"]);
+    assert!(!plan.contains("RFC 5612"), "{plan}");
+}
+
+// SEQ-7.10, SEQ-10.1
+#[test]
+fn a_collector_file_is_told_with_its_peers_and_limits_once_its_files_are_there() {
+    let directory = directory("check_collector");
+    let path = directory.join("collector.toml");
+    let digits = "ab".repeat(32);
+    let text = format!(
+        "[ipfix]\ncertificate = \"c.pem\"\nkey = \"c.key\"\nauthority = \"ca\"\n\
+         [[ipfix.peer]]\nname = \"agent.example\"\ndomains = [1, 2]\n\
+         [[ipfix.peer]]\nfingerprint = \"sha256:{digits}\"\ndomains = [3]\n\
+         [elements.ids]\npfcPriority = 99\n"
+    );
+    fs::write(&path, text).unwrap();
+    fs::create_dir(directory.join("ca")).unwrap();
+    fs::write(directory.join("c.key"), "").unwrap();
+    let refused: Vec<String> = check(&path).unwrap_err().iter().map(ToString::to_string).collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    let name = path.display();
+    assert!(refused[0].starts_with(&format!("{name}:2: ipfix.certificate: ")), "{refused:?}");
+    assert!(refused[0].ends_with(", expected a file to read"), "{refused:?}");
+    assert!(refused[1].starts_with(&format!("{name}:4: ipfix.authority: ")), "{refused:?}");
+    assert!(refused[1].ends_with("ca is a directory, expected a file to read"), "{refused:?}");
+
+    fs::remove_dir(directory.join("ca")).unwrap();
+    fs::write(directory.join("ca"), "").unwrap();
+    fs::write(directory.join("c.pem"), "").unwrap();
+    let plan = check(&path).unwrap().to_string();
+    let domains = format!("  sha256:{digits} for observation domain 3");
+    has(
+        &plan,
+        &[
+            "listens     on 127.0.0.1:4740 for IPFIX, with mutual TLS 1.3",
+            "admits      2 peers",
+            "  agent.example for observation domain 1 2",
+            &domains,
+            "  pfcPriority                      99, not the default",
+            "serves      HTTP on 127.0.0.1:8080",
+        ],
+    );
+    assert!(plan.contains("data, which would be created"), "{plan}");
+    for limit in CollectorLimits::TABLE {
+        assert!(plan.contains(&format!(": {} (", limit.bounds)), "{}", limit.name);
+    }
+
+    fs::write(directory.join("data"), "").unwrap();
+    let refused = check(&path).unwrap_err();
+    assert!(refused[0].to_string().contains(": store.directory: "), "{refused:?}");
+}
+
+#[test]
+fn the_files_of_an_export_are_looked_for() {
+    let path = directory("check_export").join("agent.toml");
+    let text =
+        "[[export]]\ncollector = \"c:1\"\ncertificate = \"a\"\nkey = \"b\"\nauthority = \"c\"\n";
+    fs::write(&path, text).unwrap();
+    let keys: Vec<String> = check(&path).unwrap_err().into_iter().map(|e| e.key).collect();
+    assert_eq!(keys, ["export[0].certificate", "export[0].key", "export[0].authority"]);
+}

@@ -1,0 +1,189 @@
+//! Collector files.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rocescope::config::{CollectorLimits, PeerIdentity};
+use wire::element::DraftElement;
+
+use super::{collector, errors, range};
+
+/// The keys that others rely on.
+const FIXED: &str = "[ipfix]\nlisten = \"127.0.0.1:4740\"\ncertificate = \"collector.pem\"\n\
+                     key = \"collector.key\"\nauthority = \"ca.pem\"\ninactivity_timeout_s = 60\n\
+                     [[ipfix.peer]]\nname = \"agent.example\"\ndomains = [1]\n\
+                     [elements]\npen = 32473\n[http]\nlisten = \"127.0.0.1:8080\"\n\
+                     [store]\ndirectory = \"data\"\n[limits]\nepochs_max = 1_000_000\n";
+
+const LEAST: &str = "[ipfix]\ncertificate = \"c.pem\"\nkey = \"c.key\"\nauthority = \"ca.pem\"\n\
+                     [[ipfix.peer]]\nname = \"agent.example\"\ndomains = [1]\n";
+
+#[test]
+fn the_fixed_keys_are_read_and_are_the_defaults() {
+    let read = collector(FIXED);
+    assert_eq!(read.ipfix.listen.to_string(), "127.0.0.1:4740");
+    assert_eq!(read.ipfix.certificate.path, Path::new("etc/collector.pem"));
+    assert_eq!(read.ipfix.private_key.path, Path::new("etc/collector.key"));
+    assert_eq!(
+        (read.ipfix.authority.line, read.ipfix.authority.key.as_str()),
+        (5, "ipfix.authority")
+    );
+    assert_eq!(read.ipfix.inactivity_timeout, Duration::from_secs(60));
+    assert_eq!(read.ipfix.peers[0].identity, PeerIdentity::Name("agent.example".into()));
+    assert_eq!(read.ipfix.peers[0].domains, [1]);
+    assert_eq!(read.elements.id(DraftElement::RdmaSequenceEpochId).pen, 32473);
+    assert_eq!(read.http.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(read.store.directory.path, Path::new("etc/data"));
+    assert_eq!(read.limits, CollectorLimits::default());
+
+    let least = collector(LEAST);
+    assert_eq!(least.ipfix.listen, read.ipfix.listen);
+    assert_eq!(least.ipfix.inactivity_timeout, read.ipfix.inactivity_timeout);
+    assert_eq!((least.elements, least.http, least.limits), (read.elements, read.http, read.limits));
+    assert_eq!(least.store.directory.path, read.store.directory.path);
+}
+
+// SEQ-7.10, SEQ-10.3
+#[test]
+fn every_number_is_held_to_its_range() {
+    for limit in CollectorLimits::TABLE {
+        let text = format!("{LEAST}[limits]\n{} = @\n", limit.name);
+        range(&text, &format!("limits.{}", limit.name), limit.min, limit.max);
+        assert!((limit.min..=limit.max).contains(&limit.default), "{limit:?}");
+    }
+    let timeout = LEAST.replace("[ipfix]\n", "[ipfix]\ninactivity_timeout_s = @\n");
+    range(&timeout, "ipfix.inactivity_timeout_s", 1, 86_400);
+    let domain = LEAST.replace("[1]", "[@]");
+    range(&domain, "ipfix.peer[0].domains[0]", 0, u64::from(u32::MAX));
+}
+
+// SEQ-7.10, SEQ-7.13
+#[test]
+fn the_bounds_of_a_session_are_the_ones_of_the_file() {
+    let text = LEAST.replace("[ipfix]\n", "[ipfix]\ninactivity_timeout_s = 7\n");
+    let text = format!(
+        "{text}[limits]\ndomains_max = 1\nepochs_max = 2\nclosed_retention_s = 3\n\
+         templates_max = 4\ntemplate_fields_max = 5\nelements_learned_max = 6\n"
+    );
+    let read = collector(&text);
+    let session = read.session_limits();
+    assert_eq!((session.domains_max, session.epochs_max), (1, 2));
+    assert_eq!((session.inactivity_ms, session.closed_retention_ms), (7_000, 3_000));
+    let decoder = read.decoder_limits();
+    assert_eq!((decoder.domains_max, decoder.templates_max), (1, 4));
+    assert_eq!((decoder.fields_max, decoder.learned_max), (5, 6));
+}
+
+#[test]
+fn a_limit_that_is_set_is_the_one_of_its_name() {
+    for limit in CollectorLimits::TABLE {
+        let value = limit.min + 1;
+        let read = collector(&format!("{LEAST}[limits]\n{} = {value}\n", limit.name));
+        for (row, found) in read.limits.rows() {
+            let expected = if row.name == limit.name { value } else { row.default };
+            assert_eq!(found, expected, "{} with {} set", row.name, limit.name);
+        }
+    }
+}
+
+// SEQ-10.1
+#[test]
+fn a_collector_without_certificates_or_peers_is_refused() {
+    assert_eq!(
+        errors("[http]\n"),
+        [
+            "a.toml:1: ipfix.certificate: missing, expected the path of a PEM file",
+            "a.toml:1: ipfix.key: missing, expected the path of a PEM file",
+            "a.toml:1: ipfix.authority: missing, expected the path of a PEM file",
+            "a.toml:1: ipfix.peer: missing, expected at least one [[ipfix.peer]]",
+        ]
+    );
+    let none = LEAST.split("[[").next().unwrap();
+    assert_eq!(
+        errors(none),
+        ["a.toml:1: ipfix.peer: missing, expected at least one [[ipfix.peer]]"]
+    );
+    let empty = format!("{none}peer = []\n");
+    let numbers = format!("{none}peer = [5]\n");
+    assert_eq!(errors(&numbers), ["a.toml:5: ipfix.peer[0]: 5, expected a table"]);
+    assert_eq!(
+        errors(&empty),
+        ["a.toml:1: ipfix.peer: missing, expected at least one [[ipfix.peer]]"]
+    );
+    assert_eq!(
+        errors(&LEAST.replace("\"c.pem\"", "\"\"")),
+        ["a.toml:2: ipfix.certificate: \"\", expected a path"]
+    );
+}
+
+// SEQ-10.1
+#[test]
+fn a_peer_is_known_by_a_name_or_a_fingerprint_for_domains_that_are_named() {
+    let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
+    let plain =
+        LEAST.replace("name = \"agent.example\"", &format!("fingerprint = \"sha256:{digits}\""));
+    let PeerIdentity::Fingerprint(octets) = collector(&plain).ipfix.peers[0].identity else {
+        panic!("expected a fingerprint")
+    };
+    assert_eq!((octets[0], octets[1], octets[15]), (0x01, 0x23, 0x89));
+    let colons: Vec<&str> =
+        digits.as_bytes().chunks(2).map(|c| std::str::from_utf8(c).unwrap()).collect();
+    let with_colons = plain.replace(&digits, &colons.join(":"));
+    assert_eq!(collector(&with_colons).ipfix.peers, collector(&plain).ipfix.peers);
+    let capitals = collector(&LEAST.replace("agent.example", "Agent.Example"));
+    assert_eq!(capitals.ipfix.peers, collector(LEAST).ipfix.peers);
+
+    let peer = "a.toml:5: ipfix.peer[0]";
+    for (from, to, expected) in [
+        ("name = \"agent.example\"\n", "", format!("{peer}: neither name nor fingerprint, expected one of them")),
+        ("domains = [1]\n", "", format!("{peer}.domains: missing, expected an array of Observation Domains")),
+        ("[1]", "[]", "a.toml:7: ipfix.peer[0].domains: [], expected an array of at least one Observation Domain".into()),
+        ("[1]", "[1, 2, 1]", "a.toml:7: ipfix.peer[0].domains[2]: 1, expected each Observation Domain once".into()),
+        ("domains", "fingerprint = \"sha256:00\"\ndomains", "a.toml:7: ipfix.peer[0].fingerprint: beside a name, expected one of them".into()),
+    ] {
+        assert_eq!(errors(&LEAST.replace(from, to)), [expected]);
+    }
+    for bad in ["", "*.example", "a..b", "-a", "a-", "a_b", "a b", &"a".repeat(64), "a.example."] {
+        let errors = errors(&LEAST.replace("agent.example", bad));
+        assert_eq!(errors.len(), 1, "{bad}");
+        assert!(errors[0].ends_with("expected a DNS name, without wildcards"), "{errors:?}");
+    }
+    assert_eq!(errors(&LEAST.replace("agent.example", &"a".repeat(63))), [""; 0]);
+    for bad in [
+        &digits[1..],
+        &format!("{digits}0"),
+        &digits.replace('f', "g"),
+        &digits.replacen("01", "0:1", 1),
+    ] {
+        let errors = errors(&plain.replace(&digits, bad));
+        assert_eq!(errors.len(), 1, "{bad}");
+        assert!(
+            errors[0].ends_with("expected \"sha256:\" and 64 hexadecimal digits"),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
+fn a_peer_that_stands_twice_is_refused() {
+    let twice = format!("{LEAST}[[ipfix.peer]]\nname = \"AGENT.example\"\ndomains = [2]\n");
+    assert_eq!(
+        errors(&twice),
+        ["a.toml:8: ipfix.peer[1]: the same peer as on line 5, expected each once"]
+    );
+}
+
+#[test]
+fn an_address_to_listen_on_has_a_port() {
+    for bad in ["\"127.0.0.1\"", "\"localhost:80\"", "8080", "\"127.0.0.1:65536\""] {
+        assert_eq!(
+            errors(&format!("{LEAST}[http]\nlisten = {bad}\n")),
+            [format!(
+                "a.toml:9: http.listen: {bad}, expected an address and a port, such as \
+                 \"127.0.0.1:4740\""
+            )]
+        );
+    }
+    let six = collector(&format!("{LEAST}[http]\nlisten = \"[::1]:8080\"\n"));
+    assert!(six.http.listen.is_ipv6());
+}

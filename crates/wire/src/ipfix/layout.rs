@@ -40,7 +40,11 @@ pub struct Slot {
 
 /// Where a field stands that is read as an unsigned number: its length is fixed, 1 to 8 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnsignedSlot(pub(super) Slot);
+pub struct UnsignedSlot {
+    pub(super) slot: Slot,
+    /// Bits of a 64-bit word that the field does not take: 64 - 8 * length.
+    pub(super) unused: u32,
+}
 
 impl Layout {
     /// Compiles a template. Where the program itself defines an element, its length must be one
@@ -225,10 +229,12 @@ impl Slot {
     /// The slot as one of an unsigned number: none where the length varies, is 0, or is over 8.
     #[must_use]
     pub const fn unsigned(self) -> Option<UnsignedSlot> {
-        if self.length >= 1 && self.length <= 8 {
-            Some(UnsignedSlot(self))
-        } else {
-            None
+        match self.length {
+            1..=8 => Some(UnsignedSlot {
+                slot: self,
+                unused: 64 - 8 * self.length as u32,
+            }),
+            _ => None,
         }
     }
 }

@@ -222,7 +222,7 @@ fn variable_lengths_of_0_254_255_and_65_octets_more_take_the_shorter_form_and_co
                 _ => expected.extend_from_slice(&[
                     255,
                     u8::try_from(length >> 8).expect("short"),
-                    (length & 255) as u8,
+                    u8::try_from(length & 255).expect("short"),
                 ]),
             }
             expected.extend(std::iter::repeat_n(octet, length));

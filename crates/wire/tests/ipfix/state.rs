@@ -32,7 +32,7 @@ fn a_redefinition_without_withdrawal_makes_the_data_ambiguous_until_there_is_one
     let old = set(2, &one_octet_template(256));
     let new = set(2, &other_template(256));
     let data = set(256, &[1, 2]);
-    feed(&mut decoder, &message(0, &[old.clone()])).expect("read");
+    feed(&mut decoder, &message(0, std::slice::from_ref(&old))).expect("read");
     let redefined = Seen::Fault(Fault::Redefined { template: 256 });
     let undecoded = Seen::Undecodable(256, vec![1, 2]);
     assert_eq!(

@@ -1,3 +1,6 @@
 //! The program.
 
+#[allow(dead_code)]
+mod dump;
+
 fn main() {}

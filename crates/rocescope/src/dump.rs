@@ -89,11 +89,7 @@ impl fmt::Display for DumpError {
             Self::Input(error) => write!(f, "input: {error}"),
             Self::Output(error) => write!(f, "output: {error}"),
             Self::Message { at, error } => write!(f, "message at octet {at} of the input: {error}"),
-            Self::Truncated {
-                at,
-                found,
-                expected,
-            } => write!(
+            Self::Truncated { at, found, expected } => write!(
                 f,
                 "message at octet {at} of the input has {found} octets before the end, need {expected}"
             ),
@@ -113,11 +109,7 @@ pub fn dump(
     out: &mut impl Write,
     mapping: Mapping,
 ) -> Result<Summary, DumpError> {
-    let mut source = Source {
-        input,
-        octets: Vec::new(),
-        start: 0,
-    };
+    let mut source = Source { input, octets: Vec::new(), start: 0 };
     let mut decoder = Decoder::new(Transport::File, mapping, Limits::default());
     let own = Registry::new(mapping);
     let mut summary = Summary::default();
@@ -166,11 +158,7 @@ impl<R: Read> Source<R> {
             if self.fill()? == 0 {
                 return match found {
                     0 => Ok(None),
-                    _ => Err(DumpError::Truncated {
-                        at,
-                        found,
-                        expected,
-                    }),
+                    _ => Err(DumpError::Truncated { at, found, expected }),
                 };
             }
         };
@@ -228,30 +216,19 @@ impl<W: Write> Printer<'_, W> {
             ),
             Event::AllWithdrawn { kind } => self.print(
                 "template",
-                [
-                    ("kind", kind_name(kind).into()),
-                    ("allWithdrawn", true.into()),
-                ],
+                [("kind", kind_name(kind).into()), ("allWithdrawn", true.into())],
             ),
             Event::Data(set) => self.data(&set),
-            Event::UndecodableData {
-                template, octets, ..
-            } => {
+            Event::UndecodableData { template, octets, .. } => {
                 self.summary.unread_sets += 1;
                 self.print(
                     "other",
-                    [
-                        ("templateId", template.into()),
-                        ("undecodable", hex(octets).into()),
-                    ],
+                    [("templateId", template.into()), ("undecodable", hex(octets).into())],
                 );
             }
             Event::UnknownSet { id, octets, .. } => {
                 self.summary.unread_sets += 1;
-                self.print(
-                    "other",
-                    [("setId", id.into()), ("unknownSet", hex(octets).into())],
-                );
+                self.print("other", [("setId", id.into()), ("unknownSet", hex(octets).into())]);
             }
             // The type record itself is printed as the options record that it is.
             Event::TypeInformation(_) => {}
@@ -260,10 +237,7 @@ impl<W: Write> Printer<'_, W> {
                 let offset = self.at + u64::try_from(at).unwrap_or(0);
                 self.print(
                     "other",
-                    [
-                        ("fault", fault.to_string().into()),
-                        ("offset", number(offset)),
-                    ],
+                    [("fault", fault.to_string().into()), ("offset", number(offset))],
                 );
             }
         }
@@ -381,11 +355,7 @@ fn object(
     object.insert("record".into(), kind.name().into());
     // A record can name a domain of its own, which is then not the message's.
     let own = record.layout().slot(OBSERVATION_DOMAIN_ID).is_some();
-    let key = if own {
-        "messageObservationDomainId"
-    } else {
-        "observationDomainId"
-    };
+    let key = if own { "messageObservationDomainId" } else { "observationDomainId" };
     object.insert(key.into(), domain.into());
     let mut flags = None;
     let mut several: Vec<String> = Vec::new();
@@ -420,9 +390,7 @@ fn key_of(id: ElementId, registry: &Registry) -> String {
         Some(element) if id.pen == 0 || registry.draft(id).is_some() => element.name.to_string(),
         Some(element)
             if !OWN_KEYS.contains(&&*element.name)
-                && registry
-                    .by_name(&element.name)
-                    .is_some_and(|first| first.id == id) =>
+                && registry.by_name(&element.name).is_some_and(|first| first.id == id) =>
         {
             element.name.to_string()
         }
@@ -453,19 +421,11 @@ fn text(value: Value<'_>) -> Json {
 
 /// A number as JSON: a string where a reader might round it.
 fn number(n: u64) -> Json {
-    if n <= JSON_EXACT_MAX {
-        n.into()
-    } else {
-        n.to_string().into()
-    }
+    if n <= JSON_EXACT_MAX { n.into() } else { n.to_string().into() }
 }
 
 fn signed(n: i64) -> Json {
-    if n.unsigned_abs() <= JSON_EXACT_MAX {
-        n.into()
-    } else {
-        n.to_string().into()
-    }
+    if n.unsigned_abs() <= JSON_EXACT_MAX { n.into() } else { n.to_string().into() }
 }
 
 /// A number of up to 256 bits: hexadecimal with `0x` where it has more than 64.
@@ -499,13 +459,10 @@ const fn kind_name(kind: TemplateKind) -> &'static str {
 
 fn hex(octets: &[u8]) -> String {
     use fmt::Write as _;
-    octets.iter().fold(
-        String::with_capacity(2 * octets.len()),
-        |mut text, octet| {
-            let _ = write!(text, "{octet:02x}"); // a String takes everything
-            text
-        },
-    )
+    octets.iter().fold(String::with_capacity(2 * octets.len()), |mut text, octet| {
+        let _ = write!(text, "{octet:02x}"); // a String takes everything
+        text
+    })
 }
 
 /// The Observation Domain in the header of a whole message.

@@ -14,20 +14,10 @@ fn draft(element: DraftElement) -> FieldSpec {
 
 fn sequence_spec() -> TemplateSpec {
     let mut fields = vec![iana(138, 8), iana(8, 4), iana(12, 4)];
-    fields.extend(
-        [
-            DraftElement::RdmaDestinationQp,
-            DraftElement::RdmaPartitionKey,
-        ]
-        .map(draft),
-    );
+    fields.extend([DraftElement::RdmaDestinationQp, DraftElement::RdmaPartitionKey].map(draft));
     fields.extend([iana(152, 8), iana(153, 8)]);
     fields.extend(DraftElement::ALL[..12].iter().map(|d| draft(*d)));
-    TemplateSpec {
-        id: 256,
-        scope_count: 0,
-        fields,
-    }
+    TemplateSpec { id: 256, scope_count: 0, fields }
 }
 
 /// One message written by `fill`, in domain 1.
@@ -44,11 +34,7 @@ fn stream(
 
 /// One record of a template of its own, as its object.
 fn one(fields: Vec<FieldSpec>, values: &[&[u8]]) -> Json {
-    let spec = TemplateSpec {
-        id: 300,
-        scope_count: 0,
-        fields,
-    };
+    let spec = TemplateSpec { id: 300, scope_count: 0, fields };
     let octets = stream(|w| {
         w.template(&spec)?;
         w.record(300, |r| values.iter().try_for_each(|v| r.octets(v)))
@@ -61,10 +47,7 @@ fn lines(octets: &[u8]) -> (Result<Summary, DumpError>, Vec<Json>) {
     let result = dump(octets, &mut out, Mapping::default());
     let text = String::from_utf8(out).expect("text");
     assert!(text.is_empty() || text.ends_with('\n'));
-    let objects = text
-        .lines()
-        .map(|l| serde_json::from_str(l).expect("JSON"))
-        .collect();
+    let objects = text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
     (result, objects)
 }
 
@@ -75,16 +58,7 @@ fn sequence_stream() -> Vec<u8> {
             r.unsigned(42)?;
             r.octets(&[192, 0, 2, 1])?;
             r.octets(&[192, 0, 2, 2])?;
-            for n in [
-                17,
-                0xffff,
-                1_700_000_000_001,
-                1_700_000_000_002,
-                1,
-                2,
-                1024,
-                0x0061,
-            ] {
+            for n in [17, 0xffff, 1_700_000_000_001, 1_700_000_000_002, 1, 2, 1024, 0x0061] {
                 r.unsigned(n)?;
             }
             for n in [JSON_EXACT_MAX, JSON_EXACT_MAX + 1, u64::MAX, 0, 0, 6, 7, 8] {
@@ -99,10 +73,7 @@ fn sequence_stream() -> Vec<u8> {
 fn a_sequence_record_has_the_names_of_the_draft_and_exact_numbers() {
     let (summary, objects) = lines(&sequence_stream());
     let summary = summary.expect("read");
-    assert_eq!(
-        (summary.messages, summary.templates, summary.sequence),
-        (1, 1, 1)
-    );
+    assert_eq!((summary.messages, summary.templates, summary.sequence), (1, 1, 1));
     assert_eq!(objects[0]["record"], "template");
     assert_eq!(objects[0]["fields"].as_array().expect("fields").len(), 19);
     assert_eq!(
@@ -155,9 +126,7 @@ fn a_pfc_record_is_told_by_its_elements_and_other_options_are_options() {
     let octets = stream(|w| {
         w.template(&spec)?;
         w.record(257, |r| {
-            [1, 7, 3, 1_700_000_000_000, 0]
-                .into_iter()
-                .try_for_each(|n| r.unsigned(n))
+            [1, 7, 3, 1_700_000_000_000, 0].into_iter().try_for_each(|n| r.unsigned(n))
         })?;
         w.template(&flow_keys_template(258))?;
         w.flow_keys(258, FlowKeys::of(&spec, &[ElementId::iana(138)])?)
@@ -180,22 +149,10 @@ fn a_pfc_record_is_told_by_its_elements_and_other_options_are_options() {
 
 #[test]
 fn an_element_twice_is_an_array_and_a_stranger_is_named_by_its_number() {
-    let fields = vec![
-        iana(8, 4),
-        iana(8, 4),
-        iana(8, 4),
-        FieldSpec::new(ElementId { pen: 9, id: 5 }, 2),
-    ];
+    let fields =
+        vec![iana(8, 4), iana(8, 4), iana(8, 4), FieldSpec::new(ElementId { pen: 9, id: 5 }, 2)];
     assert_eq!(
-        one(
-            fields,
-            &[
-                &[10, 0, 0, 1],
-                &[10, 0, 0, 2],
-                &[10, 0, 0, 3],
-                &[0xab, 0xcd]
-            ]
-        ),
+        one(fields, &[&[10, 0, 0, 1], &[10, 0, 0, 2], &[10, 0, 0, 3], &[0xab, 0xcd]]),
         json!({
             "record": "other", "observationDomainId": 1,
             "sourceIPv4Address": ["10.0.0.1", "10.0.0.2", "10.0.0.3"], "e9id5": "abcd",
@@ -205,23 +162,9 @@ fn an_element_twice_is_an_array_and_a_stranger_is_named_by_its_number() {
 
 #[test]
 fn strings_are_escaped_and_illegal_octets_are_no_value() {
-    let fields = vec![
-        iana(82, VARIABLE),
-        iana(83, VARIABLE),
-        iana(276, 1),
-        iana(515, 9),
-        iana(56, 6),
-    ];
-    let line = one(
-        fields,
-        &[
-            b"a\"\n\x1b",
-            &[0xc3, 0x28],
-            &[7],
-            &[1; 9],
-            &[2, 0, 0, 0, 0, 9],
-        ],
-    );
+    let fields =
+        vec![iana(82, VARIABLE), iana(83, VARIABLE), iana(276, 1), iana(515, 9), iana(56, 6)];
+    let line = one(fields, &[b"a\"\n\x1b", &[0xc3, 0x28], &[7], &[1; 9], &[2, 0, 0, 0, 0, 9]]);
     assert_eq!(line["interfaceName"], "a\"\n\u{1b}");
     assert_eq!(line["interfaceDescription"], json!({"illegal": "c328"}));
     assert_eq!(line["dataRecordsReliability"], json!({"illegal": "07"}));
@@ -276,11 +219,7 @@ fn a_name_that_a_peer_gives_cannot_take_the_place_of_another() {
         });
         let line = lines(&octets).1.pop().expect("a record");
         assert_eq!(line["record"], "other");
-        assert_eq!(
-            (&line[key], &line["protocolIdentifier"]),
-            (&json!(258), &json!(6)),
-            "{name}"
-        );
+        assert_eq!((&line[key], &line["protocolIdentifier"]), (&json!(258), &json!(6)), "{name}");
     }
 }
 
@@ -289,42 +228,24 @@ fn what_cannot_be_read_is_shown_as_octets_and_counted() {
     // In order: data of no template, a set of no kind, a withdrawal of nothing, a jump.
     let first = [
         &[0, 10, 0, 38, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1][..],
-        &[
-            1, 0, 0, 6, 0xab, 0xcd, 0, 9, 0, 8, 1, 2, 3, 4, 0, 2, 0, 8, 1, 0, 0, 0,
-        ],
+        &[1, 0, 0, 6, 0xab, 0xcd, 0, 9, 0, 8, 1, 2, 3, 4, 0, 2, 0, 8, 1, 0, 0, 0],
     ]
     .concat();
-    let empty = |sequence| {
-        [
-            &[0, 10, 0, 16, 0, 0, 0, 0, 0, 0, 0][..],
-            &[sequence, 0, 0, 0, 1],
-        ]
-        .concat()
-    };
+    let empty =
+        |sequence| [&[0, 10, 0, 16, 0, 0, 0, 0, 0, 0, 0][..], &[sequence, 0, 0, 0, 1]].concat();
     let (summary, objects) = lines(&[first, empty(3), empty(5)].concat());
     let summary = summary.expect("read");
     assert_eq!(
-        (
-            summary.messages,
-            summary.unread_sets,
-            summary.faults,
-            summary.sequence_gaps
-        ),
+        (summary.messages, summary.unread_sets, summary.faults, summary.sequence_gaps),
         (3, 2, 1, 1)
     );
     assert_eq!(objects[0]["undecodable"], "abcd");
-    assert_eq!(
-        (&objects[1]["setId"], &objects[1]["unknownSet"]),
-        (&json!(9), &json!("01020304"))
-    );
+    assert_eq!((&objects[1]["setId"], &objects[1]["unknownSet"]), (&json!(9), &json!("01020304")));
     assert_eq!(
         (&objects[2]["fault"], &objects[2]["offset"]),
         (&json!("withdrawal of unknown template 256"), &json!(34))
     );
-    assert_eq!(
-        objects[3]["sequenceGap"],
-        json!({"expected": 3, "found": 5})
-    );
+    assert_eq!(objects[3]["sequenceGap"], json!({"expected": 3, "found": 5}));
     assert!(objects.iter().all(|o| o["record"] == "other"));
 }
 
@@ -337,10 +258,7 @@ fn a_bad_message_is_an_error_with_its_offset_and_what_came_before_stands() {
     let (result, objects) = lines(&[good.clone(), bad].concat());
     let error = result.expect_err("bad").to_string();
     assert!(
-        error.starts_with(&format!(
-            "message at octet {} of the input: set length",
-            good.len()
-        )),
+        error.starts_with(&format!("message at octet {} of the input: set length", good.len())),
         "{error}"
     );
     assert_eq!(objects.len(), 2);
@@ -358,10 +276,7 @@ fn an_input_cut_at_any_octet_is_truncated_there_and_nowhere_else() {
     for cut in 0..=two.len() {
         let (result, objects) = lines(&two[..cut]);
         // The second message repeats the sequence number of the first, which is told in a line.
-        let read = objects
-            .iter()
-            .filter(|o| o["sequenceGap"].is_null())
-            .count();
+        let read = objects.iter().filter(|o| o["sequenceGap"].is_null()).count();
         assert_eq!(read, 2 * (cut / one.len()));
         match (result, cut % one.len()) {
             (Ok(summary), 0) => assert_eq!(summary.octets, cut as u64),
@@ -397,10 +312,6 @@ fn octets_one_by_one_give_the_same_lines() {
 #[test]
 fn an_output_that_fails_ends_the_dump() {
     let mut full = [0u8; 10];
-    let result = dump(
-        &sequence_stream()[..],
-        &mut &mut full[..],
-        Mapping::default(),
-    );
+    let result = dump(&sequence_stream()[..], &mut &mut full[..], Mapping::default());
     assert!(matches!(result, Err(DumpError::Output(_))));
 }

@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 use wire::element::{DraftElement, ElementId, Mapping};
-use wire::ipfix::{Decoder, Encoder, Event, FieldSpec, Frame, Limits, TemplateSpec, Transport, frame};
+use wire::ipfix::{
+    Decoder, Encoder, Event, FieldSpec, Frame, Limits, TemplateSpec, Transport, frame,
+};
 
 fn main() {
     let mapping = Mapping::default();
@@ -24,7 +26,9 @@ fn main() {
         for n in 0..200_000u64 {
             writer
                 .record(256, |r| {
-                    spec.fields.iter().try_for_each(|f| r.unsigned(n & if f.length == 2 { 0xffff } else { u64::MAX }))
+                    spec.fields.iter().try_for_each(|f| {
+                        r.unsigned(n & if f.length == 2 { 0xffff } else { u64::MAX })
+                    })
                 })
                 .expect("written");
         }

@@ -125,52 +125,28 @@ impl DraftElement {
                 ..row("rdmaSequenceWindow", 3, Unsigned32, Quantity, Unitless)
             },
             Self::RdmaSequenceFlags => row("rdmaSequenceFlags", 4, Unsigned16, Flags, Unitless),
-            Self::SkippedPsnTotalCount => row(
-                "skippedPsnTotalCount",
-                5,
-                Unsigned64,
-                TotalCounter,
-                Unitless,
-            ),
+            Self::SkippedPsnTotalCount => {
+                row("skippedPsnTotalCount", 5, Unsigned64, TotalCounter, Unitless)
+            }
             Self::FilledPsnTotalCount => {
                 row("filledPsnTotalCount", 6, Unsigned64, TotalCounter, Unitless)
             }
-            Self::ExpiredPsnTotalCount => row(
-                "expiredPsnTotalCount",
-                7,
-                Unsigned64,
-                TotalCounter,
-                Unitless,
-            ),
-            Self::AbandonedPsnTotalCount => row(
-                "abandonedPsnTotalCount",
-                8,
-                Unsigned64,
-                TotalCounter,
-                Unitless,
-            ),
+            Self::ExpiredPsnTotalCount => {
+                row("expiredPsnTotalCount", 7, Unsigned64, TotalCounter, Unitless)
+            }
+            Self::AbandonedPsnTotalCount => {
+                row("abandonedPsnTotalCount", 8, Unsigned64, TotalCounter, Unitless)
+            }
             Self::PendingPsnCount => row("pendingPsnCount", 9, Unsigned32, Quantity, Unitless),
-            Self::RepeatedPsnTotalCount => row(
-                "repeatedPsnTotalCount",
-                10,
-                Unsigned64,
-                TotalCounter,
-                Packets,
-            ),
-            Self::RequestPacketTotalCount => row(
-                "requestPacketTotalCount",
-                11,
-                Unsigned64,
-                TotalCounter,
-                Packets,
-            ),
-            Self::UnclassifiedLatePacketTotalCount => row(
-                "unclassifiedLatePacketTotalCount",
-                12,
-                Unsigned64,
-                TotalCounter,
-                Packets,
-            ),
+            Self::RepeatedPsnTotalCount => {
+                row("repeatedPsnTotalCount", 10, Unsigned64, TotalCounter, Packets)
+            }
+            Self::RequestPacketTotalCount => {
+                row("requestPacketTotalCount", 11, Unsigned64, TotalCounter, Packets)
+            }
+            Self::UnclassifiedLatePacketTotalCount => {
+                row("unclassifiedLatePacketTotalCount", 12, Unsigned64, TotalCounter, Packets)
+            }
             // SEQ-6.10: four octets on the wire, the upper eight bits zero.
             Self::RdmaDestinationQp => Row {
                 range: Some((0, 0x00ff_ffff)),
@@ -182,13 +158,9 @@ impl DraftElement {
                 range: Some((0, 7)),
                 ..row("pfcPriority", 31, Unsigned8, Identifier, Unitless)
             },
-            Self::PfcControlFrameTotalCount => row(
-                "pfcControlFrameTotalCount",
-                32,
-                Unsigned64,
-                TotalCounter,
-                Frames,
-            ),
+            Self::PfcControlFrameTotalCount => {
+                row("pfcControlFrameTotalCount", 32, Unsigned64, TotalCounter, Frames)
+            }
         }
     }
 }
@@ -200,14 +172,7 @@ const fn row(
     semantics: Semantics,
     units: Units,
 ) -> Row {
-    Row {
-        name,
-        id,
-        abstract_type,
-        semantics,
-        units,
-        range: None,
-    }
+    Row { name, id, abstract_type, semantics, units, range: None }
 }
 
 /// Which number stands for which draft element: one Private Enterprise Number, and an identifier
@@ -221,10 +186,7 @@ pub struct Mapping {
 impl Default for Mapping {
     /// The default numbers under the documentation enterprise number.
     fn default() -> Self {
-        Self {
-            pen: PEN_DOCUMENTATION,
-            ids: DraftElement::ALL.map(DraftElement::default_id),
-        }
+        Self { pen: PEN_DOCUMENTATION, ids: DraftElement::ALL.map(DraftElement::default_id) }
     }
 }
 
@@ -258,12 +220,9 @@ impl fmt::Display for MappingError {
             Self::OutOfRange { element, id } => {
                 write!(f, "identifier {id} for {}, need 1 to 32767", element.name())
             }
-            Self::Taken { element, by, id } => write!(
-                f,
-                "identifier {id} for {}, already that of {}",
-                element.name(),
-                by.name()
-            ),
+            Self::Taken { element, by, id } => {
+                write!(f, "identifier {id} for {}, already that of {}", element.name(), by.name())
+            }
         }
     }
 }
@@ -288,10 +247,7 @@ impl Mapping {
         if pen == 0 {
             return Err(MappingError::PenZero);
         }
-        let mut mapping = Self {
-            pen,
-            ..Self::default()
-        };
+        let mut mapping = Self { pen, ..Self::default() };
         for &(element, id) in ids {
             mapping.ids[element.index()] = id;
         }
@@ -319,10 +275,7 @@ impl Mapping {
     /// The number of an element.
     #[must_use]
     pub const fn id(&self, element: DraftElement) -> ElementId {
-        ElementId {
-            pen: self.pen,
-            id: self.ids[element.index()],
-        }
+        ElementId { pen: self.pen, id: self.ids[element.index()] }
     }
 
     /// The draft element that has this number, if one has.
@@ -331,9 +284,7 @@ impl Mapping {
         if id.pen != self.pen {
             return None;
         }
-        DraftElement::ALL
-            .into_iter()
-            .find(|d| self.ids[d.index()] == id.id)
+        DraftElement::ALL.into_iter().find(|d| self.ids[d.index()] == id.id)
     }
 }
 
@@ -383,19 +334,11 @@ mod tests {
         use DraftElement::{PfcPriority, RdmaSequenceEpochId, RdmaSequenceReportId};
         assert_eq!(Mapping::new(0), Err(MappingError::PenZero));
         for (id, legal) in [(0, false), (100, true), (0x7fff, true), (0x8000, false)] {
-            assert_eq!(
-                Mapping::with_ids(9, &[(PfcPriority, id)]).is_ok(),
-                legal,
-                "{id}"
-            );
+            assert_eq!(Mapping::with_ids(9, &[(PfcPriority, id)]).is_ok(), legal, "{id}");
         }
         assert_eq!(
             Mapping::with_ids(9, &[(PfcPriority, 1)]),
-            Err(MappingError::Taken {
-                element: PfcPriority,
-                by: RdmaSequenceEpochId,
-                id: 1
-            })
+            Err(MappingError::Taken { element: PfcPriority, by: RdmaSequenceEpochId, id: 1 })
         );
         let swapped = Mapping::with_ids(9, &[(RdmaSequenceEpochId, 2), (RdmaSequenceReportId, 1)]);
         assert_eq!(swapped.expect("legal").id(RdmaSequenceEpochId).id, 2);

@@ -71,12 +71,7 @@ impl Layout {
         let mut gaps = Vec::new();
         let (mut variables, mut offset) = (0u16, 0u16);
         for field in &spec.fields {
-            places.push(Slot {
-                variables,
-                offset,
-                length: field.length,
-                stamp,
-            });
+            places.push(Slot { variables, offset, length: field.length, stamp });
             // Neither sum overflows: `check` has bounded the shortest record, to which each
             // variable-length field adds at least one octet.
             if field.length == VARIABLE {
@@ -87,13 +82,7 @@ impl Layout {
                 offset += field.length;
             }
         }
-        Ok(Self {
-            spec,
-            places,
-            gaps,
-            tail: offset,
-            stamp,
-        })
+        Ok(Self { spec, places, gaps, tail: offset, stamp })
     }
 
     /// The Template ID.
@@ -129,11 +118,7 @@ impl Layout {
     /// Octets of each record, where all have the same number.
     #[must_use]
     pub const fn fixed_length(&self) -> Option<u16> {
-        if self.gaps.is_empty() {
-            Some(self.tail)
-        } else {
-            None
-        }
+        if self.gaps.is_empty() { Some(self.tail) } else { None }
     }
 
     /// Octets of the shortest record, at least 1.
@@ -230,10 +215,7 @@ impl Slot {
     #[must_use]
     pub const fn unsigned(self) -> Option<UnsignedSlot> {
         match self.length {
-            1..=8 => Some(UnsignedSlot {
-                slot: self,
-                unused: 64 - 8 * self.length as u32,
-            }),
+            1..=8 => Some(UnsignedSlot { slot: self, unused: 64 - 8 * self.length as u32 }),
             _ => None,
         }
     }
@@ -255,7 +237,7 @@ pub(super) fn value_at(octets: &[u8], at: usize) -> Option<(usize, usize)> {
 fn stamp(spec: &TemplateSpec) -> u32 {
     let mut octets = Vec::new();
     spec.write(&mut octets);
-    octets.iter().fold(0x811c_9dc5, |hash: u32, octet| {
-        (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193)
-    })
+    octets
+        .iter()
+        .fold(0x811c_9dc5, |hash: u32, octet| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193))
 }

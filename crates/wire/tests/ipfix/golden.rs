@@ -86,10 +86,7 @@ fn a_message_with_both_kinds_of_template_and_their_data_is_read() {
             other => panic!("{other:?}"),
         })
         .expect("read");
-    assert_eq!(
-        (header.domain, header.sequence, header.export_time),
-        (7, 5, 0x6500_0000)
-    );
+    assert_eq!((header.domain, header.sequence, header.export_time), (7, 5, 0x6500_0000));
     assert_eq!(specs, both_specs());
     assert_eq!(
         values,
@@ -127,13 +124,7 @@ fn a_message_with_both_kinds_of_template_and_their_data_is_written() {
             })
             .expect("written");
     }
-    assert_eq!(
-        writer.finish(),
-        Written {
-            messages: 1,
-            records: 4
-        }
-    );
+    assert_eq!(writer.finish(), Written { messages: 1, records: 4 });
     assert_eq!(out, BOTH);
     assert_eq!(encoder.sequence(7), 9);
 }
@@ -158,13 +149,8 @@ fn withdrawals_of_one_and_of_all_are_written_and_read() {
     writer.withdraw(256).expect("known");
     writer.withdraw(257).expect("known");
     writer.withdraw_all(TemplateKind::Options).expect("written");
-    writer
-        .withdraw_all(TemplateKind::Template)
-        .expect("written");
-    assert_eq!(
-        writer.withdraw(256),
-        Err(EncodeError::UnknownTemplate { template: 256 })
-    );
+    writer.withdraw_all(TemplateKind::Template).expect("written");
+    assert_eq!(writer.withdraw(256), Err(EncodeError::UnknownTemplate { template: 256 }));
     writer.finish();
     assert_eq!(out, message(0, &expected));
 
@@ -213,10 +199,9 @@ fn variable_lengths_of_0_254_255_and_65_octets_more_take_the_shorter_form_and_co
     writer.finish();
     let mut expected = Vec::new();
     for (first, second) in lengths {
-        for (length, octet, tail) in [
-            (first, 7u8, &[6u8][..]),
-            (second, b'n', &[1, 2, 3, 4, 5, 6, 7, 8]),
-        ] {
+        for (length, octet, tail) in
+            [(first, 7u8, &[6u8][..]), (second, b'n', &[1, 2, 3, 4, 5, 6, 7, 8])]
+        {
             match length {
                 0..=254 => expected.push(u8::try_from(length).expect("short")),
                 _ => expected.extend_from_slice(&[
@@ -262,23 +247,14 @@ fn the_long_form_is_read_for_short_values_and_for_none() {
         .message(&message(0, &[template, data]), &mut |event| {
             if let Event::Data(set) = event {
                 for record in set.records {
-                    let both: Vec<_> = set
-                        .layout
-                        .slots(NAME)
-                        .map(|s| record.octets(s).to_vec())
-                        .collect();
+                    let both: Vec<_> =
+                        set.layout.slots(NAME).map(|s| record.octets(s).to_vec()).collect();
                     names.push(both);
                 }
             }
         })
         .expect("read");
-    assert_eq!(
-        names,
-        [
-            vec![b"".to_vec(), b"x".to_vec()],
-            vec![b"y".to_vec(), b"".to_vec()]
-        ]
-    );
+    assert_eq!(names, [vec![b"".to_vec(), b"x".to_vec()], vec![b"y".to_vec(), b"".to_vec()]]);
 }
 
 /// Reads one value of an element from octets in a template of that element alone.
@@ -316,11 +292,7 @@ fn every_type_is_read_in_its_full_and_its_reduced_sizes() {
         (82, b"eth0", "Text(\"eth0\")"),
         (82, &[0xc3, 0x28], "Illegal([195, 40])"), // not UTF-8
         (150, &[0x65, 0, 0, 0], "Seconds(1694498816)"),
-        (
-            152,
-            &[0, 0, 1, 0x8b, 0, 0, 0, 0],
-            "Milliseconds(1696512081920)",
-        ),
+        (152, &[0, 0, 1, 0x8b, 0, 0, 0, 0], "Milliseconds(1696512081920)"),
         (
             154,
             &[0x83, 0xaa, 0x7e, 0x80, 0x80, 0, 0, 0],
@@ -348,21 +320,14 @@ fn every_type_is_read_in_its_full_and_its_reduced_sizes() {
 
 #[test]
 fn ntp_times_are_rounded_to_what_their_type_promises() {
-    let at = |fraction| wire::ipfix::Ntp {
-        seconds: 2_208_988_801,
-        fraction,
-    };
+    let at = |fraction| wire::ipfix::Ntp { seconds: 2_208_988_801, fraction };
     // A microsecond is 4295 units; the lowest eleven bits do not count.
     assert_eq!(at(4096).unix_microseconds(), 1_000_001);
     assert_eq!(at(4096 + 2047).unix_microseconds(), 1_000_001);
     assert_eq!(at(5).unix_nanoseconds(), 1_000_000_001);
     assert_eq!(at(u32::MAX).unix_nanoseconds(), 2_000_000_000);
     assert_eq!(
-        wire::ipfix::Ntp {
-            seconds: 0,
-            fraction: 0
-        }
-        .unix_nanoseconds(),
+        wire::ipfix::Ntp { seconds: 0, fraction: 0 }.unix_nanoseconds(),
         -2_208_988_800_000_000_000
     );
 }
@@ -382,11 +347,7 @@ pub fn sequence_spec(mapping: &Mapping, v6: bool) -> TemplateSpec {
         iana(153, 8),
     ];
     fields.extend(DraftElement::ALL[..12].iter().map(|d| draft(*d)));
-    TemplateSpec {
-        id: 256,
-        scope_count: 0,
-        fields,
-    }
+    TemplateSpec { id: 256, scope_count: 0, fields }
 }
 
 #[test]
@@ -405,18 +366,14 @@ fn type_records_describe_the_draft_elements_and_a_stranger_understands_them() {
     // PFC-exp.2: a stranger is a session with another enterprise number, to which ours is foreign.
     let registry = Registry::default();
     let id = |d: DraftElement| registry.mapping().id(d);
-    let elements: Vec<Element> = [
-        DraftElement::PfcPriority,
-        DraftElement::PfcControlFrameTotalCount,
-    ]
-    .map(|d| registry.get(id(d)).expect("ours").clone())
-    .to_vec();
+    let elements: Vec<Element> =
+        [DraftElement::PfcPriority, DraftElement::PfcControlFrameTotalCount]
+            .map(|d| registry.get(id(d)).expect("ours").clone())
+            .to_vec();
     let mut encoder = Encoder::new(MESSAGE_MAX).expect("legal");
     let mut out = Vec::new();
     let mut writer = encoder.writer(1, 0, &mut out);
-    writer
-        .type_information(400, 401, elements.iter())
-        .expect("written");
+    writer.type_information(400, 401, elements.iter()).expect("written");
     writer.finish();
 
     let plain = [
@@ -451,15 +408,8 @@ fn type_records_describe_the_draft_elements_and_a_stranger_understands_them() {
         b"pfcPriority",
     ]
     .concat();
-    let expected = message(
-        0,
-        &[
-            set(3, &plain),
-            set(400, &frames),
-            set(3, &ranged),
-            set(401, &priority),
-        ],
-    );
+    let expected =
+        message(0, &[set(3, &plain), set(400, &frames), set(3, &ranged), set(401, &priority)]);
     assert_eq!(out, expected);
 
     let stranger = Mapping::new(1).expect("legal");
@@ -469,40 +419,25 @@ fn type_records_describe_the_draft_elements_and_a_stranger_understands_them() {
         wire::ipfix::Limits::default(),
     );
     let seen = feed(&mut decoder, &out).expect("read");
-    let learned: Vec<_> = seen
-        .iter()
-        .filter(|s| matches!(s, Seen::Element(_)))
-        .collect();
+    let learned: Vec<_> = seen.iter().filter(|s| matches!(s, Seen::Element(_))).collect();
     assert_eq!(learned.len(), 2);
     for element in &elements {
         assert_eq!(decoder.registry().get(element.id), Some(element));
     }
     // And one that knows them learns nothing and complains of nothing.
     let seen = feed(&mut session(), &out).expect("read");
-    assert!(
-        !seen
-            .iter()
-            .any(|s| matches!(s, Seen::Element(_) | Seen::Fault(_)))
-    );
+    assert!(!seen.iter().any(|s| matches!(s, Seen::Element(_) | Seen::Fault(_))));
 }
 
 #[test]
 fn a_type_record_that_its_type_cannot_have_is_not_written() {
-    let mut element = Registry::default()
-        .get(SOURCE_IPV4_ADDRESS)
-        .expect("known")
-        .clone();
+    let mut element = Registry::default().get(SOURCE_IPV4_ADDRESS).expect("known").clone();
     element.semantics = wire::element::Semantics::TotalCounter;
     let mut encoder = Encoder::new(MESSAGE_MAX).expect("legal");
     let mut out = Vec::new();
     let mut writer = encoder.writer(1, 0, &mut out);
     let refused = writer.type_information(400, 401, [&element].into_iter());
-    assert_eq!(
-        refused,
-        Err(EncodeError::Semantics {
-            element: SOURCE_IPV4_ADDRESS
-        })
-    );
+    assert_eq!(refused, Err(EncodeError::Semantics { element: SOURCE_IPV4_ADDRESS }));
     writer.finish();
     assert!(out.is_empty());
     assert_eq!(type_information_template(400, true).fields.len(), 8);
@@ -519,12 +454,7 @@ fn flow_keys_are_bits_of_field_positions_from_the_lowest() {
     assert_eq!(keys.indicator, 0b1000_0011);
     assert!(keys.has(7) && !keys.has(8) && !keys.has(64));
     let absent = FlowKeys::of(&spec, &[TEMPLATE_ID]);
-    assert_eq!(
-        absent,
-        Err(EncodeError::FlowKey {
-            element: TEMPLATE_ID
-        })
-    );
+    assert_eq!(absent, Err(EncodeError::FlowKey { element: TEMPLATE_ID }));
 
     let mut encoder = Encoder::new(MESSAGE_MAX).expect("legal");
     let mut out = Vec::new();
@@ -555,19 +485,10 @@ fn flow_keys_are_bits_of_field_positions_from_the_lowest() {
 fn a_key_beyond_the_64th_field_cannot_be_marked() {
     let mut fields = vec![FieldSpec::new(ElementId { pen: 9, id: 1 }, 1); 64];
     fields.push(FieldSpec::new(TEMPLATE_ID, 2));
-    let mut spec = TemplateSpec {
-        id: 256,
-        scope_count: 0,
-        fields,
-    };
+    let mut spec = TemplateSpec { id: 256, scope_count: 0, fields };
     assert!(FlowKeys::of(&spec, &[TEMPLATE_ID]).is_err());
     spec.fields.remove(0);
-    assert_eq!(
-        FlowKeys::of(&spec, &[TEMPLATE_ID])
-            .expect("there")
-            .indicator,
-        1 << 63
-    );
+    assert_eq!(FlowKeys::of(&spec, &[TEMPLATE_ID]).expect("there").indicator, 1 << 63);
 }
 
 #[test]
@@ -575,10 +496,7 @@ fn padding_is_written_where_it_is_shorter_than_a_record_and_only_there() {
     let spec = TemplateSpec {
         id: 256,
         scope_count: 0,
-        fields: vec![
-            FieldSpec::new(ElementId::iana(7), 2),
-            FieldSpec::new(ElementId::iana(4), 1),
-        ],
+        fields: vec![FieldSpec::new(ElementId::iana(7), 2), FieldSpec::new(ElementId::iana(4), 1)],
     };
     let short = TemplateSpec {
         id: 257,
@@ -591,27 +509,19 @@ fn padding_is_written_where_it_is_shorter_than_a_record_and_only_there() {
     writer.template(&spec).expect("written");
     writer.template(&short).expect("written");
     for _ in 0..2 {
-        writer
-            .record(256, |r| r.unsigned(9).and_then(|()| r.unsigned(1)))
-            .expect("written");
+        writer.record(256, |r| r.unsigned(9).and_then(|()| r.unsigned(1))).expect("written");
     }
     writer.record(257, |r| r.unsigned(5)).expect("written");
     writer.finish();
     let expected = [
         // The second template needs no padding; the set of three-octet records takes two octets.
-        set(
-            2,
-            &[1, 0, 0, 2, 0, 7, 0, 2, 0, 4, 0, 1, 1, 1, 0, 1, 0, 4, 0, 1],
-        ),
+        set(2, &[1, 0, 0, 2, 0, 7, 0, 2, 0, 4, 0, 1, 1, 1, 0, 1, 0, 4, 0, 1]),
         set(256, &[0, 9, 1, 0, 9, 1, 0, 0]),
         // An octet of padding would be a record here.
         set(257, &[5]),
     ];
     assert_eq!(out, message(0, &expected));
-    assert_eq!(
-        Encoder::aligned(MESSAGE_MAX, 2).err(),
-        Some(EncodeError::Alignment { found: 2 })
-    );
+    assert_eq!(Encoder::aligned(MESSAGE_MAX, 2).err(), Some(EncodeError::Alignment { found: 2 }));
 }
 
 #[test]
@@ -632,13 +542,7 @@ fn a_writer_splits_at_the_bound_counts_each_message_and_writes_none_that_is_empt
     for n in 0..11 {
         writer.record(256, |r| r.unsigned(n)).expect("written");
     }
-    assert_eq!(
-        writer.finish(),
-        Written {
-            messages: 4,
-            records: 11
-        }
-    );
+    assert_eq!(writer.finish(), Written { messages: 4, records: 11 });
     let mut rest = &out[..];
     let mut headers = Vec::new();
     while let Ok(wire::ipfix::Frame::Message { octets, rest: next }) = wire::ipfix::frame(rest) {
@@ -656,11 +560,8 @@ fn a_writer_splits_at_the_bound_counts_each_message_and_writes_none_that_is_empt
 
 #[test]
 fn a_record_fits_up_to_the_bound_and_one_octet_more_is_refused() {
-    let spec = TemplateSpec {
-        id: 256,
-        scope_count: 0,
-        fields: vec![FieldSpec::new(OCTETS, VARIABLE)],
-    };
+    let spec =
+        TemplateSpec { id: 256, scope_count: 0, fields: vec![FieldSpec::new(OCTETS, VARIABLE)] };
     for (bound, fits) in [(100, 79), (MESSAGE_MAX, MESSAGE_MAX - 23)] {
         let mut encoder = Encoder::new(bound).expect("legal");
         let mut out = Vec::new();
@@ -695,47 +596,21 @@ fn a_record_that_does_not_fit_its_template_leaves_nothing_behind() {
     let mut out = Vec::new();
     let mut writer = encoder.writer(1, 0, &mut out);
     writer.template(&spec).expect("written");
-    let ok = writer.record(256, |r| {
-        r.unsigned(0x00ff_ffff).and_then(|()| r.octets(&[1; 4]))
-    });
+    let ok = writer.record(256, |r| r.unsigned(0x00ff_ffff).and_then(|()| r.octets(&[1; 4])));
     assert_eq!(ok, Ok(()));
     let before = writer.open_length();
     let too_big = writer.record(256, |r| r.unsigned(0x0100_0000));
-    assert_eq!(
-        too_big,
-        Err(EncodeError::Value {
-            element: qp,
-            length: 3
-        })
-    );
+    assert_eq!(too_big, Err(EncodeError::Value { element: qp, length: 3 }));
     let missing = writer.record(256, |r| r.unsigned(1));
-    assert_eq!(
-        missing,
-        Err(EncodeError::FieldCount {
-            found: 1,
-            expected: 2
-        })
-    );
+    assert_eq!(missing, Err(EncodeError::FieldCount { found: 1, expected: 2 }));
     let short = writer.record(256, |r| r.unsigned(1).and_then(|()| r.octets(&[1; 3])));
-    assert_eq!(
-        short,
-        Err(EncodeError::Value {
-            element: SOURCE_IPV4_ADDRESS,
-            length: 4
-        })
-    );
+    assert_eq!(short, Err(EncodeError::Value { element: SOURCE_IPV4_ADDRESS, length: 4 }));
     let many = writer.record(256, |r| {
         r.unsigned(1)?;
         r.octets(&[1; 4])?;
         r.unsigned(2)
     });
-    assert_eq!(
-        many,
-        Err(EncodeError::FieldCount {
-            found: 3,
-            expected: 2
-        })
-    );
+    assert_eq!(many, Err(EncodeError::FieldCount { found: 3, expected: 2 }));
     let unknown = writer.record(999, |_| Ok(()));
     assert_eq!(unknown, Err(EncodeError::UnknownTemplate { template: 999 }));
     assert_eq!(writer.open_length(), before);
@@ -751,11 +626,7 @@ fn signed_and_floating_numbers_are_written_only_where_they_come_back_equal() {
             let mut encoder = Encoder::new(MESSAGE_MAX).expect("legal");
             let mut out = Vec::new();
             let mut writer = encoder.writer(1, 0, &mut out);
-            let spec = TemplateSpec {
-                id: 256,
-                scope_count: 0,
-                fields: vec![field],
-            };
+            let spec = TemplateSpec { id: 256, scope_count: 0, fields: vec![field] };
             writer.template(&spec).expect("written");
             let done = writer.record(256, fill);
             writer.finish();
@@ -764,40 +635,23 @@ fn signed_and_floating_numbers_are_written_only_where_they_come_back_equal() {
                 let octets = &out[out.len() - usize::from(field.length)..];
                 format!(
                     "{:?}",
-                    layout
-                        .records(octets)
-                        .next()
-                        .and_then(|r| r.value(0, &registry))
-                        .expect("one")
+                    layout.records(octets).next().and_then(|r| r.value(0, &registry)).expect("one")
                 )
             })
         };
-    let signed = |length, n| {
-        write(FieldSpec::new(ElementId::iana(434), length), &move |r| {
-            r.signed(n)
-        })
-    };
+    let signed =
+        |length, n| write(FieldSpec::new(ElementId::iana(434), length), &move |r| r.signed(n));
     assert_eq!(signed(1, -128).as_deref(), Some("Signed(-128)"));
     assert_eq!(signed(1, -129), None);
     assert_eq!(signed(1, 127).as_deref(), Some("Signed(127)"));
     assert_eq!(signed(1, 128), None);
-    assert_eq!(
-        signed(4, -2_000_000_000).as_deref(),
-        Some("Signed(-2000000000)")
-    );
-    let float = |length, x| {
-        write(FieldSpec::new(ElementId::iana(311), length), &move |r| {
-            r.float(x)
-        })
-    };
+    assert_eq!(signed(4, -2_000_000_000).as_deref(), Some("Signed(-2000000000)"));
+    let float =
+        |length, x| write(FieldSpec::new(ElementId::iana(311), length), &move |r| r.float(x));
     assert_eq!(float(4, 0.5).as_deref(), Some("Float(0.5)"));
     assert_eq!(float(4, 0.1), None);
     assert_eq!(float(8, 0.1).as_deref(), Some("Float(0.1)"));
-    let boolean = |b| {
-        write(FieldSpec::new(ElementId::iana(276), 1), &move |r| {
-            r.boolean(b)
-        })
-    };
+    let boolean = |b| write(FieldSpec::new(ElementId::iana(276), 1), &move |r| r.boolean(b));
     assert_eq!(boolean(true).as_deref(), Some("Boolean(true)"));
     assert_eq!(boolean(false).as_deref(), Some("Boolean(false)"));
 }
@@ -845,10 +699,7 @@ fn reading_all_19_fields_of_a_record_gives_what_was_written() {
                 for record in set.records {
                     assert_eq!(record.unsigned(end), count * 1_000_003 + 6);
                     assert_eq!(record.unsigned(flags), (count * 1_000_003 + 10) & 0xffff);
-                    assert_eq!(
-                        record.value(2, set.registry),
-                        Some(Value::Ipv4([10, 0, 0, 2]))
-                    );
+                    assert_eq!(record.value(2, set.registry), Some(Value::Ipv4([10, 0, 0, 2])));
                     count += 1;
                 }
             })

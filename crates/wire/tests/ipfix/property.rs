@@ -17,16 +17,10 @@ fn field() -> impl Strategy<Value = FieldSpec> {
 
 fn template() -> impl Strategy<Value = TemplateSpec> {
     (256u16.., prop::collection::vec(field(), 1..12), any::<u8>())
-        .prop_filter("records have octets", |(_, fields, _)| {
-            fields.iter().any(|f| f.length != 0)
-        })
+        .prop_filter("records have octets", |(_, fields, _)| fields.iter().any(|f| f.length != 0))
         .prop_map(|(id, fields, scope)| {
             let scope_count = u16::from(scope) % u16::try_from(fields.len() + 1).expect("short");
-            TemplateSpec {
-                id,
-                scope_count,
-                fields,
-            }
+            TemplateSpec { id, scope_count, fields }
         })
 }
 

@@ -26,11 +26,11 @@ fn ours(stream: &[u8]) -> Vec<Text> {
         decoder
             .message(octets, &mut |event| {
                 if let Event::Data(set) = event {
-                    out.extend(set.records.map(|r| {
-                        r.values(set.registry)
-                            .map(|v| our_text(v.2))
-                            .collect::<Text>()
-                    }));
+                    out.extend(
+                        set.records.map(|r| {
+                            r.values(set.registry).map(|v| our_text(v.2)).collect::<Text>()
+                        }),
+                    );
                 }
             })
             .expect("read");
@@ -65,9 +65,7 @@ fn theirs(stream: &[u8]) -> Vec<Text> {
     assert!(result.error.is_none(), "{:?}", result.error);
     let mut out = Vec::new();
     for packet in result.packets {
-        let NetflowPacket::IPFix(message) = packet else {
-            panic!("{packet:?}")
-        };
+        let NetflowPacket::IPFix(message) = packet else { panic!("{packet:?}") };
         for set in message.flowsets {
             let records = match set.body {
                 FlowSetBody::Data(data) => data.fields,
@@ -75,9 +73,7 @@ fn theirs(stream: &[u8]) -> Vec<Text> {
                 _ => continue,
             };
             out.extend(
-                records
-                    .iter()
-                    .map(|r| r.iter().map(|f| their_text(&f.1)).collect::<Text>()),
+                records.iter().map(|r| r.iter().map(|f| their_text(&f.1)).collect::<Text>()),
             );
         }
     }
@@ -97,10 +93,7 @@ fn their_text(value: &FieldValue) -> String {
         FieldValue::Ip4Addr(a) => a.to_string(),
         FieldValue::Ip6Addr(a) => a.to_string(),
         FieldValue::String(s) => s.value.clone(),
-        FieldValue::Vec(o) => o
-            .iter()
-            .fold(0u64, |n, o| n << 8 | u64::from(*o))
-            .to_string(),
+        FieldValue::Vec(o) => o.iter().fold(0u64, |n, o| n << 8 | u64::from(*o)).to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -116,14 +109,9 @@ fn another_implementation_reads_the_same_sequence_records_and_flow_keys() {
         writer.template(&flow_keys_template(300)).expect("written");
         let keys = FlowKeys::of(
             &spec,
-            &[
-                ElementId::iana(138),
-                Mapping::default().id(DraftElement::RdmaSequenceEpochId),
-            ],
+            &[ElementId::iana(138), Mapping::default().id(DraftElement::RdmaSequenceEpochId)],
         );
-        writer
-            .flow_keys(300, keys.expect("there"))
-            .expect("written");
+        writer.flow_keys(300, keys.expect("there")).expect("written");
         for n in 0..50u64 {
             writer
                 .record(256, |r| {

@@ -33,23 +33,16 @@ pub fn feed(decoder: &mut Decoder, message: &[u8]) -> Result<Vec<Seen>, Error> {
 fn keep(event: Event<'_>) -> Seen {
     match event {
         Event::SequenceGap(gap) => Seen::Gap(gap.expected, gap.found),
-        Event::Template {
-            layout,
-            repeated: false,
-        } => Seen::Template(layout.id()),
-        Event::Template {
-            layout,
-            repeated: true,
-        } => Seen::Repeated(layout.id()),
+        Event::Template { layout, repeated: false } => Seen::Template(layout.id()),
+        Event::Template { layout, repeated: true } => Seen::Repeated(layout.id()),
         Event::Withdrawn { kind, template } => Seen::Withdrawn(kind, template),
         Event::AllWithdrawn { kind } => Seen::AllWithdrawn(kind),
-        Event::Data(set) => Seen::Data(
-            set.layout.id(),
-            set.records.map(|r| r.as_octets().to_vec()).collect(),
-        ),
-        Event::UndecodableData {
-            template, octets, ..
-        } => Seen::Undecodable(template, octets.to_vec()),
+        Event::Data(set) => {
+            Seen::Data(set.layout.id(), set.records.map(|r| r.as_octets().to_vec()).collect())
+        }
+        Event::UndecodableData { template, octets, .. } => {
+            Seen::Undecodable(template, octets.to_vec())
+        }
         Event::UnknownSet { id, octets, .. } => Seen::UnknownSet(id, octets.to_vec()),
         Event::TypeInformation(element) => Seen::Element(element.name.to_string()),
         Event::Fault { fault, .. } => Seen::Fault(fault),

@@ -91,10 +91,7 @@ fn an_id_cannot_be_a_template_and_an_options_template_at_once() {
     let plain = set(2, &one_octet_template(256));
     let mut decoder = over(Transport::Stream);
     assert_eq!(
-        feed(
-            &mut decoder,
-            &message(0, &[plain.clone(), options.clone(), set(256, &[1, 2])])
-        ),
+        feed(&mut decoder, &message(0, &[plain.clone(), options.clone(), set(256, &[1, 2])])),
         Ok(vec![
             Seen::Template(256),
             Seen::Fault(Fault::Redefined { template: 256 }),
@@ -103,15 +100,8 @@ fn an_id_cannot_be_a_template_and_an_options_template_at_once() {
     );
     let mut decoder = over(Transport::File);
     assert_eq!(
-        feed(
-            &mut decoder,
-            &message(0, &[plain, options, set(256, &[1, 2])])
-        ),
-        Ok(vec![
-            Seen::Template(256),
-            Seen::Template(256),
-            Seen::Data(256, vec![vec![1, 2]])
-        ])
+        feed(&mut decoder, &message(0, &[plain, options, set(256, &[1, 2])])),
+        Ok(vec![Seen::Template(256), Seen::Template(256), Seen::Data(256, vec![vec![1, 2]])])
     );
     assert_eq!(decoder.templates(), 1);
 }
@@ -119,19 +109,12 @@ fn an_id_cannot_be_a_template_and_an_options_template_at_once() {
 #[test]
 fn a_withdrawal_as_the_other_kind_withdraws_nothing() {
     let mut decoder = session();
-    let sets = [
-        set(2, &one_octet_template(256)),
-        set(3, &[1, 0, 0, 0]),
-        set(256, &[1]),
-    ];
+    let sets = [set(2, &one_octet_template(256)), set(3, &[1, 0, 0, 0]), set(256, &[1])];
     assert_eq!(
         feed(&mut decoder, &message(0, &sets)),
         Ok(vec![
             Seen::Template(256),
-            Seen::Fault(Fault::UnknownWithdrawal {
-                kind: TemplateKind::Options,
-                template: 256
-            }),
+            Seen::Fault(Fault::UnknownWithdrawal { kind: TemplateKind::Options, template: 256 }),
             Seen::Data(256, vec![vec![1]])
         ])
     );
@@ -146,24 +129,11 @@ fn sequence_numbers_count_data_records_options_data_too_and_templates_not() {
     // Three records and two of options.
     let data = [set(256, &[1, 2, 3]), set(257, &[1, 2])];
     let seen = feed(&mut decoder, &message(100, &data)).expect("read");
-    assert!(
-        !seen.iter().any(|s| matches!(s, Seen::Gap(..))),
-        "templates do not count"
-    );
+    assert!(!seen.iter().any(|s| matches!(s, Seen::Gap(..))), "templates do not count");
     assert_eq!(feed(&mut decoder, &message(105, &[])), Ok(vec![]));
-    assert_eq!(
-        feed(&mut decoder, &message(107, &[])),
-        Ok(vec![Seen::Gap(105, 107)])
-    );
-    assert_eq!(
-        feed(&mut decoder, &message(107, &[])),
-        Ok(vec![]),
-        "told once"
-    );
-    assert_eq!(
-        feed(&mut decoder, &message(106, &[])),
-        Ok(vec![Seen::Gap(107, 106)])
-    );
+    assert_eq!(feed(&mut decoder, &message(107, &[])), Ok(vec![Seen::Gap(105, 107)]));
+    assert_eq!(feed(&mut decoder, &message(107, &[])), Ok(vec![]), "told once");
+    assert_eq!(feed(&mut decoder, &message(106, &[])), Ok(vec![Seen::Gap(107, 106)]));
 }
 
 #[test]
@@ -174,25 +144,15 @@ fn sequence_numbers_wrap_and_are_those_of_one_domain() {
     feed(&mut decoder, &message_of(2, 7, &define)).expect("read");
     assert_eq!(feed(&mut decoder, &message_of(1, 1, &[])), Ok(vec![]));
     assert_eq!(feed(&mut decoder, &message_of(2, 10, &[])), Ok(vec![]));
-    assert_eq!(
-        feed(&mut decoder, &message_of(1, 0, &[])),
-        Ok(vec![Seen::Gap(1, 0)])
-    );
+    assert_eq!(feed(&mut decoder, &message_of(1, 0, &[])), Ok(vec![Seen::Gap(1, 0)]));
 }
 
 #[test]
 fn no_gap_is_told_behind_data_that_could_not_be_counted() {
     let mut decoder = session();
     feed(&mut decoder, &message(0, &[set(256, &[1, 2, 3])])).expect("read");
-    assert_eq!(
-        feed(&mut decoder, &message(500, &[])),
-        Ok(vec![]),
-        "unknown is not a gap"
-    );
-    assert_eq!(
-        feed(&mut decoder, &message(501, &[])),
-        Ok(vec![Seen::Gap(500, 501)])
-    );
+    assert_eq!(feed(&mut decoder, &message(500, &[])), Ok(vec![]), "unknown is not a gap");
+    assert_eq!(feed(&mut decoder, &message(501, &[])), Ok(vec![Seen::Gap(500, 501)]));
 }
 
 /// A type record of 9/5.
@@ -231,8 +191,7 @@ fn a_described_element_has_a_value_from_then_on_whatever_the_order_of_its_templa
                 && set.layout.id() == 256
             {
                 values.extend(
-                    set.records
-                        .map(|r| format!("{:?}", r.value(0, set.registry).expect("one"))),
+                    set.records.map(|r| format!("{:?}", r.value(0, set.registry).expect("one"))),
                 );
             }
         })
@@ -246,10 +205,7 @@ fn a_described_element_has_a_value_from_then_on_whatever_the_order_of_its_templa
 
 #[test]
 fn type_records_that_lie_contradict_or_overflow_are_refused_one_by_one() {
-    let limits = Limits {
-        learned_max: 1,
-        ..Limits::default()
-    };
+    let limits = Limits { learned_max: 1, ..Limits::default() };
     let mut decoder = Decoder::new(Transport::Stream, Mapping::default(), limits);
     let records = [
         type_record(0, 4, 4, 4, "protocolIdentifier"), // IANA's is an unsigned8
@@ -262,11 +218,8 @@ fn type_records_that_lie_contradict_or_overflow_are_refused_one_by_one() {
     ]
     .concat();
     let id = |pen, id| ElementId { pen, id };
-    let seen = feed(
-        &mut decoder,
-        &message(0, &[type_template(), set(400, &records)]),
-    )
-    .expect("read");
+    let seen =
+        feed(&mut decoder, &message(0, &[type_template(), set(400, &records)])).expect("read");
     assert_eq!(
         seen[2..],
         [
@@ -274,10 +227,7 @@ fn type_records_that_lie_contradict_or_overflow_are_refused_one_by_one() {
             Seen::Fault(Fault::NotLearned(LearnError::Semantics(id(9, 6)))),
             Seen::Fault(Fault::TypeRecord { element: id(9, 7) }),
             Seen::Element("depth".into()),
-            Seen::Fault(Fault::NotLearned(LearnError::Full {
-                id: id(9, 8),
-                max: 1
-            })),
+            Seen::Fault(Fault::NotLearned(LearnError::Full { id: id(9, 8), max: 1 })),
             Seen::Fault(Fault::NotLearned(LearnError::Contradicted(id(9, 5)))),
         ]
     );

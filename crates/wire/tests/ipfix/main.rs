@@ -6,3 +6,4 @@ mod property;
 mod second_opinion;
 mod seen;
 mod state;
+mod write;

@@ -322,6 +322,8 @@ fn ntp_times_are_rounded_to_what_their_type_promises() {
     // A microsecond is 4295 units; the lowest eleven bits do not count.
     assert_eq!(at(4096).unix_microseconds(), 1_000_001);
     assert_eq!(at(4096 + 2047).unix_microseconds(), 1_000_001);
+    // 2248 units are more than half a microsecond, the 2048 that count are less.
+    assert_eq!(at(2248).unix_microseconds(), 1_000_000);
     assert_eq!(at(5).unix_nanoseconds(), 1_000_000_001);
     assert_eq!(at(u32::MAX).unix_nanoseconds(), 2_000_000_000);
     assert_eq!(

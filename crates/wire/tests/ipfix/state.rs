@@ -233,3 +233,24 @@ fn type_records_that_lie_contradict_or_overflow_are_refused_one_by_one() {
     );
     assert!(decoder.registry().get(id(9, 5)).is_none());
 }
+
+#[test]
+fn behind_a_withdrawal_of_all_the_same_message_can_give_an_id_another_meaning() {
+    let mut decoder = session();
+    let before = [one_octet_template(256), one_octet_template(257)].concat();
+    feed(&mut decoder, &message(0, &[set(2, &before)])).expect("read");
+    let after = [vec![0, 2, 0, 0], other_template(256)].concat();
+    let sets = [set(2, &after), set(256, &[1, 2]), set(257, &[1, 2])];
+    assert_eq!(
+        feed(&mut decoder, &message(0, &sets)),
+        Ok(vec![
+            Seen::AllWithdrawn(TemplateKind::Template),
+            Seen::Template(256),
+            Seen::Data(256, vec![vec![1, 2]]),
+            Seen::Undecodable(257, vec![1, 2]),
+        ])
+    );
+    assert_eq!(decoder.templates(), 1);
+    // The records of 257 could not be counted, so no gap can be told.
+    assert_eq!(feed(&mut decoder, &message(9, &[])), Ok(vec![]));
+}

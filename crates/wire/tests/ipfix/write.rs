@@ -308,3 +308,28 @@ fn reading_all_19_fields_of_a_record_gives_what_was_written() {
     assert_eq!(count, 100);
     assert_eq!(AbstractType::Unsigned64.full_length(), 8);
 }
+
+#[test]
+fn padding_that_does_not_fit_into_the_message_is_left_out() {
+    let spec = TemplateSpec {
+        id: 256,
+        scope_count: 0,
+        fields: vec![FieldSpec::new(ElementId::iana(1), 8), FieldSpec::new(ElementId::iana(4), 1)],
+    };
+    // 16 + 4 + 5 * 9 = 65; padding would make it 68.
+    for (bound, length) in [(65, 65), (67, 65), (68, 68)] {
+        let mut encoder = Encoder::aligned(bound, 4).expect("legal");
+        let (mut templates, mut out) = (Vec::new(), Vec::new());
+        encoder.writer(1, 0, &mut templates).template(&spec).expect("written");
+        let mut writer = encoder.writer(1, 0, &mut out);
+        for n in 0..5 {
+            writer.record(256, |r| r.unsigned(n).and_then(|()| r.unsigned(6))).expect("written");
+        }
+        assert_eq!(writer.finish(), Written { messages: 1, records: 5 });
+        assert_eq!(out.len(), length);
+        let mut decoder = session();
+        feed(&mut decoder, &templates).expect("read");
+        let seen = feed(&mut decoder, &out).expect("read");
+        assert!(matches!(&seen[..], [Seen::Data(256, records)] if records.len() == 5), "{seen:?}");
+    }
+}

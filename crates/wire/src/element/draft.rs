@@ -345,6 +345,41 @@ mod tests {
     }
 
     #[test]
+    fn each_element_has_the_type_semantics_units_and_range_that_its_draft_registers() {
+        // SEQ-8.1, SEQ-6.10, PFC-id.3
+        let table = [
+            ("rdmaSequenceEpochId", "unsigned64 identifier none", None),
+            ("rdmaSequenceReportId", "unsigned64 identifier none", None),
+            ("rdmaSequenceWindow", "unsigned32 quantity none", Some((1, 4_194_304))),
+            ("rdmaSequenceFlags", "unsigned16 flags none", None),
+            ("skippedPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("filledPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("expiredPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("abandonedPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("pendingPsnCount", "unsigned32 quantity none", None),
+            ("repeatedPsnTotalCount", "unsigned64 totalCounter packets", None),
+            ("requestPacketTotalCount", "unsigned64 totalCounter packets", None),
+            ("unclassifiedLatePacketTotalCount", "unsigned64 totalCounter packets", None),
+            ("rdmaDestinationQP", "unsigned32 identifier none", Some((0, 0x00ff_ffff))),
+            ("rdmaPartitionKey", "unsigned16 identifier none", None),
+            ("pfcPriority", "unsigned8 identifier none", Some((0, 7))),
+            ("pfcControlFrameTotalCount", "unsigned64 totalCounter frames", None),
+        ];
+        for (draft, (name, properties, range)) in DraftElement::ALL.into_iter().zip(table) {
+            let element = draft.element(Mapping::default().id(draft));
+            let (semantics, units) = (element.semantics.name(), element.units.name());
+            let found = std::format!(
+                "{} {} {}",
+                element.abstract_type.name(),
+                semantics.expect("assigned"),
+                units.expect("assigned")
+            );
+            assert_eq!((&*element.name, &*found, element.range), (name, properties, range));
+            assert!(element.abstract_type.admits_semantics(element.semantics), "{name}");
+        }
+    }
+
+    #[test]
     fn all_lists_every_element_at_its_own_place() {
         for (i, d) in DraftElement::ALL.into_iter().enumerate() {
             assert_eq!(d.index(), i);

@@ -4,5 +4,6 @@
 pub mod capture;
 pub mod check;
 pub mod config;
+pub mod dump;
 pub mod meter;
 mod progress;

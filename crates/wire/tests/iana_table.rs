@@ -39,18 +39,12 @@ fn table(xml: &str) -> String {
         .find(|n| n.attribute("id") == Some("ipfix-information-elements"))
         .expect("the registry of elements");
     let mut rows: Vec<(u16, String)> = Vec::new();
-    for record in elements
-        .children()
-        .filter(|n| n.has_tag_name((NS, "record")))
-    {
+    for record in elements.children().filter(|n| n.has_tag_name((NS, "record"))) {
         // Numbers that are reserved, unassigned or kept for NetFlow version 9 have no type.
         let Some(kind) = text(record, "dataType") else {
             continue;
         };
-        let id: u16 = text(record, "elementId")
-            .expect("elementId")
-            .parse()
-            .expect("a number");
+        let id: u16 = text(record, "elementId").expect("elementId").parse().expect("a number");
         let name = text(record, "name").expect("name");
         let semantics = text(record, "dataTypeSemantics").unwrap_or_else(|| "default".into());
         let units = text(record, "units").unwrap_or_else(|| "none".into());
@@ -62,19 +56,12 @@ fn table(xml: &str) -> String {
             "    e({id}, {name:?}, T::{}, S::{}, U::{}, {range}),\n",
             capital(&kind),
             capital(&semantics),
-            if units == "4-octet words" {
-                "FourOctetWords".into()
-            } else {
-                capital(&units)
-            },
+            if units == "4-octet words" { "FourOctetWords".into() } else { capital(&units) },
         );
         rows.push((id, row));
     }
     rows.sort();
-    assert!(
-        rows.windows(2).all(|w| w[0].0 < w[1].0),
-        "a number stands twice"
-    );
+    assert!(rows.windows(2).all(|w| w[0].0 < w[1].0), "a number stands twice");
     let mut out = String::from(HEAD);
     for (_, row) in &rows {
         out.push_str(row);

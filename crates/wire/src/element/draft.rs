@@ -125,52 +125,28 @@ impl DraftElement {
                 ..row("rdmaSequenceWindow", 3, Unsigned32, Quantity, Unitless)
             },
             Self::RdmaSequenceFlags => row("rdmaSequenceFlags", 4, Unsigned16, Flags, Unitless),
-            Self::SkippedPsnTotalCount => row(
-                "skippedPsnTotalCount",
-                5,
-                Unsigned64,
-                TotalCounter,
-                Unitless,
-            ),
+            Self::SkippedPsnTotalCount => {
+                row("skippedPsnTotalCount", 5, Unsigned64, TotalCounter, Unitless)
+            }
             Self::FilledPsnTotalCount => {
                 row("filledPsnTotalCount", 6, Unsigned64, TotalCounter, Unitless)
             }
-            Self::ExpiredPsnTotalCount => row(
-                "expiredPsnTotalCount",
-                7,
-                Unsigned64,
-                TotalCounter,
-                Unitless,
-            ),
-            Self::AbandonedPsnTotalCount => row(
-                "abandonedPsnTotalCount",
-                8,
-                Unsigned64,
-                TotalCounter,
-                Unitless,
-            ),
+            Self::ExpiredPsnTotalCount => {
+                row("expiredPsnTotalCount", 7, Unsigned64, TotalCounter, Unitless)
+            }
+            Self::AbandonedPsnTotalCount => {
+                row("abandonedPsnTotalCount", 8, Unsigned64, TotalCounter, Unitless)
+            }
             Self::PendingPsnCount => row("pendingPsnCount", 9, Unsigned32, Quantity, Unitless),
-            Self::RepeatedPsnTotalCount => row(
-                "repeatedPsnTotalCount",
-                10,
-                Unsigned64,
-                TotalCounter,
-                Packets,
-            ),
-            Self::RequestPacketTotalCount => row(
-                "requestPacketTotalCount",
-                11,
-                Unsigned64,
-                TotalCounter,
-                Packets,
-            ),
-            Self::UnclassifiedLatePacketTotalCount => row(
-                "unclassifiedLatePacketTotalCount",
-                12,
-                Unsigned64,
-                TotalCounter,
-                Packets,
-            ),
+            Self::RepeatedPsnTotalCount => {
+                row("repeatedPsnTotalCount", 10, Unsigned64, TotalCounter, Packets)
+            }
+            Self::RequestPacketTotalCount => {
+                row("requestPacketTotalCount", 11, Unsigned64, TotalCounter, Packets)
+            }
+            Self::UnclassifiedLatePacketTotalCount => {
+                row("unclassifiedLatePacketTotalCount", 12, Unsigned64, TotalCounter, Packets)
+            }
             // SEQ-6.10: four octets on the wire, the upper eight bits zero.
             Self::RdmaDestinationQp => Row {
                 range: Some((0, 0x00ff_ffff)),
@@ -182,13 +158,9 @@ impl DraftElement {
                 range: Some((0, 7)),
                 ..row("pfcPriority", 31, Unsigned8, Identifier, Unitless)
             },
-            Self::PfcControlFrameTotalCount => row(
-                "pfcControlFrameTotalCount",
-                32,
-                Unsigned64,
-                TotalCounter,
-                Frames,
-            ),
+            Self::PfcControlFrameTotalCount => {
+                row("pfcControlFrameTotalCount", 32, Unsigned64, TotalCounter, Frames)
+            }
         }
     }
 }
@@ -200,14 +172,7 @@ const fn row(
     semantics: Semantics,
     units: Units,
 ) -> Row {
-    Row {
-        name,
-        id,
-        abstract_type,
-        semantics,
-        units,
-        range: None,
-    }
+    Row { name, id, abstract_type, semantics, units, range: None }
 }
 
 /// Which number stands for which draft element: one Private Enterprise Number, and an identifier
@@ -221,10 +186,7 @@ pub struct Mapping {
 impl Default for Mapping {
     /// The default numbers under the documentation enterprise number.
     fn default() -> Self {
-        Self {
-            pen: PEN_DOCUMENTATION,
-            ids: DraftElement::ALL.map(DraftElement::default_id),
-        }
+        Self { pen: PEN_DOCUMENTATION, ids: DraftElement::ALL.map(DraftElement::default_id) }
     }
 }
 
@@ -258,12 +220,9 @@ impl fmt::Display for MappingError {
             Self::OutOfRange { element, id } => {
                 write!(f, "identifier {id} for {}, need 1 to 32767", element.name())
             }
-            Self::Taken { element, by, id } => write!(
-                f,
-                "identifier {id} for {}, already that of {}",
-                element.name(),
-                by.name()
-            ),
+            Self::Taken { element, by, id } => {
+                write!(f, "identifier {id} for {}, already that of {}", element.name(), by.name())
+            }
         }
     }
 }
@@ -288,10 +247,7 @@ impl Mapping {
         if pen == 0 {
             return Err(MappingError::PenZero);
         }
-        let mut mapping = Self {
-            pen,
-            ..Self::default()
-        };
+        let mut mapping = Self { pen, ..Self::default() };
         for &(element, id) in ids {
             mapping.ids[element.index()] = id;
         }
@@ -319,10 +275,7 @@ impl Mapping {
     /// The number of an element.
     #[must_use]
     pub const fn id(&self, element: DraftElement) -> ElementId {
-        ElementId {
-            pen: self.pen,
-            id: self.ids[element.index()],
-        }
+        ElementId { pen: self.pen, id: self.ids[element.index()] }
     }
 
     /// The draft element that has this number, if one has.
@@ -331,9 +284,7 @@ impl Mapping {
         if id.pen != self.pen {
             return None;
         }
-        DraftElement::ALL
-            .into_iter()
-            .find(|d| self.ids[d.index()] == id.id)
+        DraftElement::ALL.into_iter().find(|d| self.ids[d.index()] == id.id)
     }
 }
 
@@ -383,22 +334,49 @@ mod tests {
         use DraftElement::{PfcPriority, RdmaSequenceEpochId, RdmaSequenceReportId};
         assert_eq!(Mapping::new(0), Err(MappingError::PenZero));
         for (id, legal) in [(0, false), (100, true), (0x7fff, true), (0x8000, false)] {
-            assert_eq!(
-                Mapping::with_ids(9, &[(PfcPriority, id)]).is_ok(),
-                legal,
-                "{id}"
-            );
+            assert_eq!(Mapping::with_ids(9, &[(PfcPriority, id)]).is_ok(), legal, "{id}");
         }
         assert_eq!(
             Mapping::with_ids(9, &[(PfcPriority, 1)]),
-            Err(MappingError::Taken {
-                element: PfcPriority,
-                by: RdmaSequenceEpochId,
-                id: 1
-            })
+            Err(MappingError::Taken { element: PfcPriority, by: RdmaSequenceEpochId, id: 1 })
         );
         let swapped = Mapping::with_ids(9, &[(RdmaSequenceEpochId, 2), (RdmaSequenceReportId, 1)]);
         assert_eq!(swapped.expect("legal").id(RdmaSequenceEpochId).id, 2);
+    }
+
+    #[test]
+    fn each_element_has_the_type_semantics_units_and_range_that_its_draft_registers() {
+        // SEQ-8.1, SEQ-6.10, PFC-id.3
+        let table = [
+            ("rdmaSequenceEpochId", "unsigned64 identifier none", None),
+            ("rdmaSequenceReportId", "unsigned64 identifier none", None),
+            ("rdmaSequenceWindow", "unsigned32 quantity none", Some((1, 4_194_304))),
+            ("rdmaSequenceFlags", "unsigned16 flags none", None),
+            ("skippedPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("filledPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("expiredPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("abandonedPsnTotalCount", "unsigned64 totalCounter none", None),
+            ("pendingPsnCount", "unsigned32 quantity none", None),
+            ("repeatedPsnTotalCount", "unsigned64 totalCounter packets", None),
+            ("requestPacketTotalCount", "unsigned64 totalCounter packets", None),
+            ("unclassifiedLatePacketTotalCount", "unsigned64 totalCounter packets", None),
+            ("rdmaDestinationQP", "unsigned32 identifier none", Some((0, 0x00ff_ffff))),
+            ("rdmaPartitionKey", "unsigned16 identifier none", None),
+            ("pfcPriority", "unsigned8 identifier none", Some((0, 7))),
+            ("pfcControlFrameTotalCount", "unsigned64 totalCounter frames", None),
+        ];
+        for (draft, (name, properties, range)) in DraftElement::ALL.into_iter().zip(table) {
+            let element = draft.element(Mapping::default().id(draft));
+            let (semantics, units) = (element.semantics.name(), element.units.name());
+            let found = std::format!(
+                "{} {} {}",
+                element.abstract_type.name(),
+                semantics.expect("assigned"),
+                units.expect("assigned")
+            );
+            assert_eq!((&*element.name, &*found, element.range), (name, properties, range));
+            assert!(element.abstract_type.admits_semantics(element.semantics), "{name}");
+        }
     }
 
     #[test]

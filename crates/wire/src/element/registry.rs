@@ -57,27 +57,22 @@ pub enum LearnError {
 impl fmt::Display for LearnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Known(id) => write!(
-                f,
-                "type record for {id} differs from the definition known here"
-            ),
+            Self::Known(id) => {
+                write!(f, "type record for {id} differs from the definition known here")
+            }
             Self::Contradicted(id) => write!(f, "type records for {id} contradict each other"),
-            Self::Semantics(id) => write!(
-                f,
-                "type record for {id} has semantics that its type cannot have"
-            ),
-            Self::Range(id) => write!(
-                f,
-                "type record for {id} has a range that ends before it begins"
-            ),
-            Self::Name(id) => write!(
-                f,
-                "type record for {id} has no usable name, need 1 to {TEXT_MAX} octets"
-            ),
-            Self::Full { id, max } => write!(
-                f,
-                "type record for {id} not kept, {max} elements learned already"
-            ),
+            Self::Semantics(id) => {
+                write!(f, "type record for {id} has semantics that its type cannot have")
+            }
+            Self::Range(id) => {
+                write!(f, "type record for {id} has a range that ends before it begins")
+            }
+            Self::Name(id) => {
+                write!(f, "type record for {id} has no usable name, need 1 to {TEXT_MAX} octets")
+            }
+            Self::Full { id, max } => {
+                write!(f, "type record for {id} not kept, {max} elements learned already")
+            }
         }
     }
 }
@@ -102,10 +97,7 @@ impl Registry {
     pub fn with_limit(mapping: Mapping, learned_max: usize) -> Self {
         Self {
             mapping,
-            drafts: DraftElement::ALL
-                .into_iter()
-                .map(|d| d.element(mapping.id(d)))
-                .collect(),
+            drafts: DraftElement::ALL.into_iter().map(|d| d.element(mapping.id(d))).collect(),
             learned: BTreeMap::new(),
             learned_max,
         }
@@ -134,10 +126,7 @@ impl Registry {
             Learned::Element(element) => Some(element),
             Learned::Contradicted => None,
         });
-        IANA.iter()
-            .chain(&self.drafts)
-            .chain(learned)
-            .find(|e| e.name == name)
+        IANA.iter().chain(&self.drafts).chain(learned).find(|e| e.name == name)
     }
 
     /// The draft element that has a number, if one has.
@@ -177,11 +166,7 @@ impl Registry {
             let same = own.name == element.name
                 && own.abstract_type == element.abstract_type
                 && own.semantics == element.semantics;
-            return if same {
-                Ok(false)
-            } else {
-                Err(LearnError::Known(id))
-            };
+            return if same { Ok(false) } else { Err(LearnError::Known(id)) };
         }
         let known = self.learned.len();
         match self.learned.get_mut(&id) {
@@ -190,10 +175,9 @@ impl Registry {
                 *before = Learned::Contradicted;
                 Err(LearnError::Contradicted(id))
             }
-            None if known >= self.learned_max => Err(LearnError::Full {
-                id,
-                max: self.learned_max,
-            }),
+            None if known >= self.learned_max => {
+                Err(LearnError::Full { id, max: self.learned_max })
+            }
             None => {
                 self.learned.insert(id, Learned::Element(element));
                 Ok(true)
@@ -257,10 +241,7 @@ mod tests {
         lie.abstract_type = AbstractType::Unsigned32;
         let id = lie.id;
         assert_eq!(registry.learn(lie), Err(LearnError::Known(id)));
-        assert_eq!(
-            registry.get(id).expect("known").abstract_type,
-            AbstractType::Unsigned64
-        );
+        assert_eq!(registry.get(id).expect("known").abstract_type, AbstractType::Unsigned64);
     }
 
     #[test]
@@ -269,15 +250,9 @@ mod tests {
         assert_eq!(registry.learn(foreign(5, "reading")), Ok(true));
         assert_eq!(registry.learn(foreign(5, "reading")), Ok(false));
         let id = ElementId { pen: 9, id: 5 };
-        assert_eq!(
-            registry.learn(foreign(5, "other")),
-            Err(LearnError::Contradicted(id))
-        );
+        assert_eq!(registry.learn(foreign(5, "other")), Err(LearnError::Contradicted(id)));
         assert_eq!(registry.get(id), None);
-        assert_eq!(
-            registry.learn(foreign(5, "reading")),
-            Err(LearnError::Contradicted(id))
-        );
+        assert_eq!(registry.learn(foreign(5, "reading")), Err(LearnError::Contradicted(id)));
         assert_eq!(registry.by_name("reading"), None);
     }
 
@@ -287,10 +262,7 @@ mod tests {
         assert_eq!(registry.learn(foreign(1, "a")), Ok(true));
         assert_eq!(registry.learn(foreign(2, "b")), Ok(true));
         let id = ElementId { pen: 9, id: 3 };
-        assert_eq!(
-            registry.learn(foreign(3, "c")),
-            Err(LearnError::Full { id, max: 2 })
-        );
+        assert_eq!(registry.learn(foreign(3, "c")), Err(LearnError::Full { id, max: 2 }));
         assert_eq!(registry.learn(foreign(2, "b")), Ok(false));
     }
 

@@ -220,9 +220,7 @@ impl Semantics {
     /// The semantics with a code point.
     #[must_use]
     pub fn from_code(code: u8) -> Self {
-        SEMANTICS
-            .get(usize::from(code))
-            .map_or(Self::Unassigned(code), |s| s.0)
+        SEMANTICS.get(usize::from(code)).map_or(Self::Unassigned(code), |s| s.0)
     }
 
     /// The code point.
@@ -303,9 +301,7 @@ impl Units {
     /// The units with a code point.
     #[must_use]
     pub fn from_code(code: u16) -> Self {
-        UNITS
-            .get(usize::from(code))
-            .map_or(Self::Unassigned(code), |u| u.0)
+        UNITS.get(usize::from(code)).map_or(Self::Unassigned(code), |u| u.0)
     }
 
     /// The code point.
@@ -313,10 +309,9 @@ impl Units {
     pub fn code(self) -> u16 {
         match self {
             Self::Unassigned(code) => code,
-            assigned => (0u16..)
-                .zip(UNITS)
-                .find(|(_, u)| u.0 == assigned)
-                .map_or(0, |(code, _)| code),
+            assigned => {
+                (0u16..).zip(UNITS).find(|(_, u)| u.0 == assigned).map_or(0, |(code, _)| code)
+            }
         }
     }
 
@@ -376,15 +371,9 @@ mod tests {
     #[test]
     fn a_float64_shrinks_to_four_octets_only_and_times_and_addresses_never() {
         for length in 0..=20 {
-            assert_eq!(
-                AbstractType::Float64.admits(length),
-                length == 4 || length == 8
-            );
+            assert_eq!(AbstractType::Float64.admits(length), length == 4 || length == 8);
             assert_eq!(AbstractType::Float32.admits(length), length == 4);
-            assert_eq!(
-                AbstractType::DateTimeMilliseconds.admits(length),
-                length == 8
-            );
+            assert_eq!(AbstractType::DateTimeMilliseconds.admits(length), length == 8);
             assert_eq!(AbstractType::DateTimeSeconds.admits(length), length == 4);
             assert_eq!(AbstractType::Ipv6Address.admits(length), length == 16);
             assert_eq!(AbstractType::MacAddress.admits(length), length == 6);

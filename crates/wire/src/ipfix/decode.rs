@@ -48,12 +48,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            templates_max: 4096,
-            fields_max: 1024,
-            domains_max: 256,
-            learned_max: LEARNED_MAX,
-        }
+        Self { templates_max: 4096, fields_max: 1024, domains_max: 256, learned_max: LEARNED_MAX }
     }
 }
 
@@ -198,10 +193,7 @@ impl Decoder {
         let header = MessageHeader::read(octets)?;
         let expected = usize::from(header.length);
         if octets.len() != expected {
-            return Err(Error::NotOneMessage {
-                expected,
-                found: octets.len(),
-            });
+            return Err(Error::NotOneMessage { expected, found: octets.len() });
         }
         let plan = self.plan(&header, octets)?;
         self.apply(&header, octets, plan, visit);
@@ -211,33 +203,22 @@ impl Decoder {
     fn plan(&self, header: &MessageHeader, octets: &[u8]) -> Result<Plan, Error> {
         let domain = self.domains.get(&header.domain);
         if domain.is_none() && self.domains.len() >= self.limits.domains_max {
-            return Err(Error::Domains {
-                domain: header.domain,
-                max: self.limits.domains_max,
-            });
+            return Err(Error::Domains { domain: header.domain, max: self.limits.domains_max });
         }
         let mut pending = Pending::new(domain, self.templates, self.limits.templates_max);
-        let mut plan = Plan {
-            changes: Vec::new(),
-            records: Some(0),
-        };
-        let mut sets = Sets {
-            octets,
-            at: MESSAGE_HEADER_LEN,
-        };
+        let mut plan = Plan { changes: Vec::new(), records: Some(0) };
+        let mut sets = Sets { octets, at: MESSAGE_HEADER_LEN };
         while let Some(set) = sets.next()? {
             if let Some(kind) = set.templates() {
                 self.plan_templates(&set, kind, &mut pending, &mut plan)?;
             } else if set.id >= TEMPLATE_ID_MIN {
-                let count = match pending.layout(set.id) {
-                    Some(layout) => {
-                        Some(layout.count(set.octets).map_err(|pos| Error::ValueLong {
-                            at: set.at + pos,
-                            template: set.id,
-                        })?)
-                    }
-                    None => None,
-                };
+                let count =
+                    match pending.layout(set.id) {
+                        Some(layout) => Some(layout.count(set.octets).map_err(|pos| {
+                            Error::ValueLong { at: set.at + pos, template: set.id }
+                        })?),
+                        None => None,
+                    };
                 // A message has fewer than 2^16 octets and so fewer records.
                 plan.records = plan.records.zip(count).map(|(a, b)| a + b);
             }
@@ -279,28 +260,17 @@ impl Decoder {
         plan: Plan,
         visit: &mut impl FnMut(Event<'_>),
     ) {
-        let Self {
-            domains,
-            registry,
-            templates,
-            ..
-        } = self;
+        let Self { domains, registry, templates, .. } = self;
         let domain = domains.entry(header.domain).or_default();
         if let Some(expected) = domain.expected
             && expected != header.sequence
         {
-            visit(Event::SequenceGap(SequenceGap {
-                expected,
-                found: header.sequence,
-            }));
+            visit(Event::SequenceGap(SequenceGap { expected, found: header.sequence }));
         }
         domain.expected = plan.records.map(|n| header.sequence.wrapping_add(n));
 
         let mut changes = plan.changes.into_iter().peekable();
-        let mut sets = Sets {
-            octets,
-            at: MESSAGE_HEADER_LEN,
-        };
+        let mut sets = Sets { octets, at: MESSAGE_HEADER_LEN };
         while let Ok(Some(set)) = sets.next() {
             let Set { id, at, octets } = set;
             if set.templates().is_some() {
@@ -312,21 +282,12 @@ impl Decoder {
                 visit(Event::UnknownSet { id, at, octets });
             } else if let Some(layout) = domain.layout(id) {
                 let records = layout.records(octets);
-                visit(Event::Data(DataSet {
-                    layout,
-                    registry,
-                    at,
-                    records: records.clone(),
-                }));
+                visit(Event::Data(DataSet { layout, registry, at, records: records.clone() }));
                 if layout.is_type_information() {
                     learn(registry, records, at, visit);
                 }
             } else {
-                visit(Event::UndecodableData {
-                    template: id,
-                    at,
-                    octets,
-                });
+                visit(Event::UndecodableData { template: id, at, octets });
             }
         }
     }
@@ -342,10 +303,7 @@ fn learn(
     for record in records {
         let learned = type_information::read(&record).and_then(|element| {
             let id = element.id;
-            registry
-                .learn(element)
-                .map(|new| new.then_some(id))
-                .map_err(Fault::NotLearned)
+            registry.learn(element).map(|new| new.then_some(id)).map_err(Fault::NotLearned)
         });
         match learned {
             Ok(Some(id)) => {
@@ -381,18 +339,11 @@ impl Change {
             }
             Self::Replace { before, layout } => {
                 *templates -= domain.remove(before, layout.id());
-                Self::Define {
-                    layout,
-                    repeated: false,
-                }
-                .apply(domain, templates, at, visit);
+                Self::Define { layout, repeated: false }.apply(domain, templates, at, visit);
             }
             Self::Ambiguous { kind, template } => {
                 domain.set(kind, template, Standing::Ambiguous);
-                visit(Event::Fault {
-                    at,
-                    fault: Fault::Redefined { template },
-                });
+                visit(Event::Fault { at, fault: Fault::Redefined { template } });
             }
             Self::Withdraw { kind, template } => {
                 *templates -= domain.remove(kind, template);

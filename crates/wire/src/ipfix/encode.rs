@@ -89,10 +89,7 @@ impl fmt::Display for EncodeError {
             }
             Self::Template(fault) => fault.fmt(f),
             Self::Redefined { template } => {
-                write!(
-                    f,
-                    "template {template} has another meaning, need a withdrawal first"
-                )
+                write!(f, "template {template} has another meaning, need a withdrawal first")
             }
             Self::UnknownTemplate { template } => write!(f, "template {template} is not known"),
             Self::TooLong { found, max } => {
@@ -102,22 +99,13 @@ impl fmt::Display for EncodeError {
                 write!(f, "record with {found} fields, its template has {expected}")
             }
             Self::Value { element, length } => {
-                write!(
-                    f,
-                    "value for {element} does not fit a field of length {length}"
-                )
+                write!(f, "value for {element} does not fit a field of length {length}")
             }
             Self::Semantics { element } => {
-                write!(
-                    f,
-                    "element {element} has semantics that its type cannot have"
-                )
+                write!(f, "element {element} has semantics that its type cannot have")
             }
             Self::FlowKey { element } => {
-                write!(
-                    f,
-                    "flow key {element} is not among the first 64 fields of its template"
-                )
+                write!(f, "flow key {element} is not among the first 64 fields of its template")
             }
         }
     }
@@ -162,12 +150,7 @@ impl Encoder {
         if ![1, 4, 8].contains(&alignment) {
             return Err(EncodeError::Alignment { found: alignment });
         }
-        Ok(Self {
-            message_max,
-            alignment,
-            domains: BTreeMap::new(),
-            record: Vec::new(),
-        })
+        Ok(Self { message_max, alignment, domains: BTreeMap::new(), record: Vec::new() })
     }
 
     /// The sequence number that the next message of a domain will carry.
@@ -316,9 +299,7 @@ impl MessageWriter<'_> {
     /// Octets of the message that is open, 0 where none is.
     #[must_use]
     pub fn open_length(&self) -> usize {
-        self.message
-            .as_ref()
-            .map_or(0, |m| self.out.len() - m.start)
+        self.message.as_ref().map_or(0, |m| self.out.len() - m.start)
     }
 
     /// Closes the open message; what follows goes into another one. With nothing written since the
@@ -365,11 +346,7 @@ impl MessageWriter<'_> {
         if self.set.as_ref().is_none_or(|set| set.id != set_id) {
             self.close_set();
         }
-        let header = if self.set.is_some() {
-            0
-        } else {
-            SET_HEADER_LEN
-        };
+        let header = if self.set.is_some() { 0 } else { SET_HEADER_LEN };
         if self.open_length() + header + found > self.message_max {
             self.flush();
         }
@@ -382,11 +359,7 @@ impl MessageWriter<'_> {
         self.set.get_or_insert_with(|| {
             self.out.extend_from_slice(&set_id.to_be_bytes());
             self.out.extend_from_slice(&[0, 0]);
-            OpenSet {
-                start,
-                id: set_id,
-                record_min,
-            }
+            OpenSet { start, id: set_id, record_min }
         });
         self.out.extend_from_slice(self.scratch);
         message.records += u32::from(set_id >= TEMPLATE_ID_MIN);

@@ -87,10 +87,7 @@ impl fmt::Display for Error {
                 write!(f, "message length {found} at octet 2, need at least 16")
             }
             Self::NotOneMessage { expected, found } => {
-                write!(
-                    f,
-                    "{found} octets handed over as one message, need {expected}"
-                )
+                write!(f, "{found} octets handed over as one message, need {expected}")
             }
             Self::Tail { at, found } => {
                 write!(
@@ -107,12 +104,7 @@ impl fmt::Display for Error {
                     "set length {found} at octet {at}, only {left} octets left of the message"
                 )
             }
-            Self::TemplateCut {
-                at,
-                template,
-                fields,
-                left,
-            } => write!(
+            Self::TemplateCut { at, template, fields, left } => write!(
                 f,
                 "template {template} at octet {at} with {fields} fields, only {left} octets left of its set"
             ),
@@ -121,10 +113,7 @@ impl fmt::Display for Error {
                 "record of template {template} at octet {at} has a value that ends beyond its set"
             ),
             Self::Domains { domain, max } => {
-                write!(
-                    f,
-                    "observation domain {domain} refused, {max} are known already"
-                )
+                write!(f, "observation domain {domain} refused, {max} are known already")
             }
         }
     }
@@ -215,20 +204,11 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TemplateId { found } => write!(f, "template id {found}, need at least 256"),
-            Self::Scope {
-                template,
-                found,
-                fields,
-            } => write!(
+            Self::Scope { template, found, fields } => write!(
                 f,
                 "options template {template} with scope count {found}, need 1 to {fields}"
             ),
-            Self::Length {
-                template,
-                element,
-                found,
-                legal,
-            } => write!(
+            Self::Length { template, element, found, legal } => write!(
                 f,
                 "template {template} gives element {element} length {found}, need {legal}"
             ),
@@ -237,15 +217,8 @@ impl fmt::Display for Fault {
                 "template {template} with records of {found} octets, need 1 to {}",
                 super::RECORD_MAX
             ),
-            Self::Fields {
-                template,
-                found,
-                max,
-            } => {
-                write!(
-                    f,
-                    "template {template} with {found} fields, at most {max} are kept"
-                )
+            Self::Fields { template, found, max } => {
+                write!(f, "template {template} with {found} fields, at most {max} are kept")
             }
             Self::Templates { template, max } => {
                 write!(f, "template {template} refused, {max} are known already")
@@ -264,10 +237,7 @@ impl fmt::Display for Fault {
             }
             Self::NotLearned(error) => error.fmt(f),
             Self::TypeRecord { element } => {
-                write!(
-                    f,
-                    "type record for {element} names no known type, or its name is not UTF-8"
-                )
+                write!(f, "type record for {element} names no known type, or its name is not UTF-8")
             }
         }
     }

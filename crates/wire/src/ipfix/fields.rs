@@ -16,11 +16,7 @@ pub struct RecordWriter<'a> {
 
 impl<'a> RecordWriter<'a> {
     pub(super) fn new(fields: &'a [FieldSpec], out: &'a mut Vec<u8>) -> Self {
-        Self {
-            fields,
-            next: 0,
-            out,
-        }
+        Self { fields, next: 0, out }
     }
 
     /// An unsigned number, in as many octets as the field has, 1 to 8.
@@ -110,10 +106,7 @@ impl<'a> RecordWriter<'a> {
         if self.next == self.fields.len() {
             Ok(())
         } else {
-            Err(EncodeError::FieldCount {
-                found: self.next,
-                expected: self.fields.len(),
-            })
+            Err(EncodeError::FieldCount { found: self.next, expected: self.fields.len() })
         }
     }
 
@@ -122,10 +115,7 @@ impl<'a> RecordWriter<'a> {
         let expected = self.fields.len();
         let field = self.fields.get(self.next).copied();
         self.next += 1;
-        field.ok_or(EncodeError::FieldCount {
-            found: self.next,
-            expected,
-        })
+        field.ok_or(EncodeError::FieldCount { found: self.next, expected })
     }
 }
 
@@ -138,8 +128,5 @@ fn width(field: FieldSpec) -> Result<usize, EncodeError> {
 }
 
 const fn misfit(field: FieldSpec) -> EncodeError {
-    EncodeError::Value {
-        element: field.id,
-        length: field.length,
-    }
+    EncodeError::Value { element: field.id, length: field.length }
 }

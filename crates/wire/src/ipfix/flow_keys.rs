@@ -22,10 +22,7 @@ pub fn flow_keys_template(id: u16) -> TemplateSpec {
     TemplateSpec {
         id,
         scope_count: 1,
-        fields: vec![
-            FieldSpec::new(TEMPLATE_ID, 2),
-            FieldSpec::new(FLOW_KEY_INDICATOR, 8),
-        ],
+        fields: vec![FieldSpec::new(TEMPLATE_ID, 2), FieldSpec::new(FLOW_KEY_INDICATOR, 8)],
     }
 }
 
@@ -46,10 +43,7 @@ impl FlowKeys {
             }
             indicator |= bits;
         }
-        Ok(Self {
-            template: spec.id,
-            indicator,
-        })
+        Ok(Self { template: spec.id, indicator })
     }
 
     /// Reads a record, if it is one of a Flow Keys Options Template.

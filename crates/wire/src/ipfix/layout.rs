@@ -40,7 +40,11 @@ pub struct Slot {
 
 /// Where a field stands that is read as an unsigned number: its length is fixed, 1 to 8 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnsignedSlot(pub(super) Slot);
+pub struct UnsignedSlot {
+    pub(super) slot: Slot,
+    /// Bits of a 64-bit word that the field does not take: 64 - 8 * length.
+    pub(super) unused: u32,
+}
 
 impl Layout {
     /// Compiles a template. Where the program itself defines an element, its length must be one
@@ -67,12 +71,7 @@ impl Layout {
         let mut gaps = Vec::new();
         let (mut variables, mut offset) = (0u16, 0u16);
         for field in &spec.fields {
-            places.push(Slot {
-                variables,
-                offset,
-                length: field.length,
-                stamp,
-            });
+            places.push(Slot { variables, offset, length: field.length, stamp });
             // Neither sum overflows: `check` has bounded the shortest record, to which each
             // variable-length field adds at least one octet.
             if field.length == VARIABLE {
@@ -83,13 +82,7 @@ impl Layout {
                 offset += field.length;
             }
         }
-        Ok(Self {
-            spec,
-            places,
-            gaps,
-            tail: offset,
-            stamp,
-        })
+        Ok(Self { spec, places, gaps, tail: offset, stamp })
     }
 
     /// The Template ID.
@@ -125,11 +118,7 @@ impl Layout {
     /// Octets of each record, where all have the same number.
     #[must_use]
     pub const fn fixed_length(&self) -> Option<u16> {
-        if self.gaps.is_empty() {
-            Some(self.tail)
-        } else {
-            None
-        }
+        if self.gaps.is_empty() { Some(self.tail) } else { None }
     }
 
     /// Octets of the shortest record, at least 1.
@@ -225,10 +214,9 @@ impl Slot {
     /// The slot as one of an unsigned number: none where the length varies, is 0, or is over 8.
     #[must_use]
     pub const fn unsigned(self) -> Option<UnsignedSlot> {
-        if self.length >= 1 && self.length <= 8 {
-            Some(UnsignedSlot(self))
-        } else {
-            None
+        match self.length {
+            1..=8 => Some(UnsignedSlot { slot: self, unused: 64 - 8 * self.length as u32 }),
+            _ => None,
         }
     }
 }
@@ -249,7 +237,7 @@ pub(super) fn value_at(octets: &[u8], at: usize) -> Option<(usize, usize)> {
 fn stamp(spec: &TemplateSpec) -> u32 {
     let mut octets = Vec::new();
     spec.write(&mut octets);
-    octets.iter().fold(0x811c_9dc5, |hash: u32, octet| {
-        (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193)
-    })
+    octets
+        .iter()
+        .fold(0x811c_9dc5, |hash: u32, octet| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193))
 }

@@ -53,10 +53,9 @@ impl MessageHeader {
     pub fn read(octets: &[u8]) -> Result<Self, Error> {
         match frame(octets) {
             Err(error) => Err(error),
-            Ok(_) if octets.len() < MESSAGE_HEADER_LEN => Err(Error::NotOneMessage {
-                expected: MESSAGE_HEADER_LEN,
-                found: octets.len(),
-            }),
+            Ok(_) if octets.len() < MESSAGE_HEADER_LEN => {
+                Err(Error::NotOneMessage { expected: MESSAGE_HEADER_LEN, found: octets.len() })
+            }
             Ok(_) => Ok(Self {
                 length: u16_at(octets, 2),
                 export_time: u32_at(octets, 4),
@@ -86,14 +85,10 @@ impl MessageHeader {
 /// [`Error::Version`], [`Error::MessageLength`].
 pub fn frame(octets: &[u8]) -> Result<Frame<'_>, Error> {
     if octets.len() >= 2 && u16_at(octets, 0) != VERSION {
-        return Err(Error::Version {
-            found: u16_at(octets, 0),
-        });
+        return Err(Error::Version { found: u16_at(octets, 0) });
     }
     if octets.len() < SET_HEADER_LEN {
-        return Ok(Frame::NeedMore {
-            total: MESSAGE_HEADER_LEN,
-        });
+        return Ok(Frame::NeedMore { total: MESSAGE_HEADER_LEN });
     }
     let found = u16_at(octets, 2);
     let total = usize::from(found);
@@ -146,16 +141,9 @@ mod tests {
         stream.extend_from_slice(&[1, 2, 0, 10]);
         for cut in 0..18 {
             let total = if cut < 4 { 16 } else { 18 };
-            assert_eq!(
-                frame(&stream[..cut]),
-                Ok(Frame::NeedMore { total }),
-                "{cut}"
-            );
+            assert_eq!(frame(&stream[..cut]), Ok(Frame::NeedMore { total }), "{cut}");
         }
-        let whole = Frame::Message {
-            octets: &stream[..18],
-            rest: &[0, 10],
-        };
+        let whole = Frame::Message { octets: &stream[..18], rest: &[0, 10] };
         assert_eq!(frame(&stream), Ok(whole));
     }
 
@@ -163,10 +151,7 @@ mod tests {
     fn another_version_is_refused_at_its_second_octet_and_a_length_below_16_at_its_fourth() {
         assert_eq!(frame(&[0, 9]), Err(Error::Version { found: 9 }));
         assert_eq!(frame(&[22]), Ok(Frame::NeedMore { total: 16 }));
-        assert_eq!(
-            frame(&[0, 10, 0, 15]),
-            Err(Error::MessageLength { found: 15 })
-        );
+        assert_eq!(frame(&[0, 10, 0, 15]), Err(Error::MessageLength { found: 15 }));
         assert_eq!(frame(&[0, 10, 0, 16]), Ok(Frame::NeedMore { total: 16 }));
     }
 }

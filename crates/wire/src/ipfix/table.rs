@@ -59,19 +59,15 @@ const fn index(kind: TemplateKind) -> usize {
 
 impl Domain {
     pub(super) fn layout(&self, template: u16) -> Option<&Arc<Layout>> {
-        KINDS
-            .iter()
-            .find_map(|kind| match self.tables[index(*kind)].get(&template) {
-                Some(Standing::Known(layout)) => Some(layout),
-                _ => None,
-            })
+        KINDS.iter().find_map(|kind| match self.tables[index(*kind)].get(&template) {
+            Some(Standing::Known(layout)) => Some(layout),
+            _ => None,
+        })
     }
 
     /// Says whether there is one more now.
     pub(super) fn set(&mut self, kind: TemplateKind, template: u16, standing: Standing) -> bool {
-        self.tables[index(kind)]
-            .insert(template, standing)
-            .is_none()
+        self.tables[index(kind)].insert(template, standing).is_none()
     }
 
     /// Says how many fewer there are now.
@@ -105,42 +101,27 @@ pub(super) struct Pending<'a> {
 impl<'a> Pending<'a> {
     pub(super) fn new(base: Option<&'a Domain>, total: usize, max: usize) -> Self {
         let live = base.map_or([0; 2], |d| [d.tables[0].len(), d.tables[1].len()]);
-        Self {
-            base,
-            changed: Default::default(),
-            hidden: [false; 2],
-            live,
-            total,
-            max,
-        }
+        Self { base, changed: Default::default(), hidden: [false; 2], live, total, max }
     }
 
     pub(super) fn layout(&self, template: u16) -> Option<&Arc<Layout>> {
-        KINDS
-            .iter()
-            .find_map(|kind| match self.get(*kind, template) {
-                Some(Standing::Known(layout)) => Some(layout),
-                _ => None,
-            })
+        KINDS.iter().find_map(|kind| match self.get(*kind, template) {
+            Some(Standing::Known(layout)) => Some(layout),
+            _ => None,
+        })
     }
 
     pub(super) fn define(&mut self, layout: Layout, transport: Transport) -> Change {
         let template = layout.id();
         let kind = layout.kind();
-        let before = KINDS
-            .into_iter()
-            .find_map(|k| self.get(k, template).map(|s| (k, s)));
+        let before = KINDS.into_iter().find_map(|k| self.get(k, template).map(|s| (k, s)));
         match before {
-            Some((_, Standing::Known(known))) if **known == layout => Change::Define {
-                layout: known.clone(),
-                repeated: true,
-            },
+            Some((_, Standing::Known(known))) if **known == layout => {
+                Change::Define { layout: known.clone(), repeated: true }
+            }
             Some((before, _)) if transport == Transport::Stream => {
                 self.put(before, template, Some(Standing::Ambiguous));
-                Change::Ambiguous {
-                    kind: before,
-                    template,
-                }
+                Change::Ambiguous { kind: before, template }
             }
             Some((before, _)) => {
                 let layout = Arc::new(layout);
@@ -148,17 +129,13 @@ impl<'a> Pending<'a> {
                 self.put(kind, template, Some(Standing::Known(layout.clone())));
                 Change::Replace { before, layout }
             }
-            None if self.total >= self.max => Change::Fault(Fault::Templates {
-                template,
-                max: self.max,
-            }),
+            None if self.total >= self.max => {
+                Change::Fault(Fault::Templates { template, max: self.max })
+            }
             None => {
                 let layout = Arc::new(layout);
                 self.put(kind, template, Some(Standing::Known(layout.clone())));
-                Change::Define {
-                    layout,
-                    repeated: false,
-                }
+                Change::Define { layout, repeated: false }
             }
         }
     }
@@ -181,9 +158,7 @@ impl<'a> Pending<'a> {
 
     pub(super) fn withdraw_all(&mut self, kind: TemplateKind, transport: Transport) -> Change {
         if transport == Transport::Datagram {
-            return Change::Fault(Fault::WithdrawalIgnored {
-                template: kind.set_id(),
-            });
+            return Change::Fault(Fault::WithdrawalIgnored { template: kind.set_id() });
         }
         let i = index(kind);
         self.changed[i].clear();

@@ -71,19 +71,12 @@ impl FieldSpec {
     /// A field in the full length of its type.
     #[must_use]
     pub const fn full(id: ElementId, abstract_type: AbstractType) -> Self {
-        Self {
-            id,
-            length: abstract_type.full_length(),
-        }
+        Self { id, length: abstract_type.full_length() }
     }
 
     /// Octets of the shortest value with its length octet, if it has one.
     pub(super) const fn least(self) -> usize {
-        if self.length == VARIABLE {
-            1
-        } else {
-            self.length as usize
-        }
+        if self.length == VARIABLE { 1 } else { self.length as usize }
     }
 
     const fn is_enterprise(self) -> bool {
@@ -107,11 +100,7 @@ impl TemplateSpec {
     /// Whether it is a Template or an Options Template.
     #[must_use]
     pub const fn kind(&self) -> TemplateKind {
-        if self.scope_count == 0 {
-            TemplateKind::Template
-        } else {
-            TemplateKind::Options
-        }
+        if self.scope_count == 0 { TemplateKind::Template } else { TemplateKind::Options }
     }
 
     /// Octets of the shortest record.
@@ -128,11 +117,7 @@ impl TemplateSpec {
             return Err(Fault::TemplateId { found: template });
         }
         if self.scope_count > count {
-            return Err(Fault::Scope {
-                template,
-                found: self.scope_count,
-                fields: count,
-            });
+            return Err(Fault::Scope { template, found: self.scope_count, fields: count });
         }
         let least = self.record_min();
         if least == 0 || least > super::RECORD_MAX {
@@ -191,12 +176,7 @@ impl<'a> TemplateRecords<'a> {
         kind: TemplateKind,
         fields_max: usize,
     ) -> Self {
-        Self {
-            octets,
-            at,
-            kind,
-            fields_max,
-        }
+        Self { octets, at, kind, fields_max }
     }
 
     /// The next record, or none where only padding is left.
@@ -229,12 +209,8 @@ impl<'a> TemplateRecords<'a> {
     }
 
     fn definition(&mut self, template: u16, count: u16) -> Result<TemplateRecord, Error> {
-        let cut = Error::TemplateCut {
-            at: self.at,
-            template,
-            fields: count,
-            left: self.octets.len(),
-        };
+        let cut =
+            Error::TemplateCut { at: self.at, template, fields: count, left: self.octets.len() };
         let header = self.kind.header_len();
         let scope_count = match self.kind {
             TemplateKind::Template => 0,
@@ -257,26 +233,14 @@ impl<'a> TemplateRecords<'a> {
         }
         self.skip(pos);
         if !keep {
-            let fault = Fault::Fields {
-                template,
-                found: count,
-                max: self.fields_max,
-            };
+            let fault = Fault::Fields { template, found: count, max: self.fields_max };
             return Ok(TemplateRecord::Refused(fault));
         }
         if matches!(self.kind, TemplateKind::Options) && (scope_count == 0 || scope_count > count) {
-            let fault = Fault::Scope {
-                template,
-                found: scope_count,
-                fields: count,
-            };
+            let fault = Fault::Scope { template, found: scope_count, fields: count };
             return Ok(TemplateRecord::Refused(fault));
         }
-        let spec = TemplateSpec {
-            id: template,
-            scope_count,
-            fields,
-        };
+        let spec = TemplateSpec { id: template, scope_count, fields };
         Ok(match spec.check() {
             Ok(()) => TemplateRecord::Define(spec),
             Err(fault) => TemplateRecord::Refused(fault),
@@ -296,13 +260,7 @@ fn specifier(octets: &[u8]) -> Option<(FieldSpec, usize)> {
     }
     let (id, length) = (u16_at(octets, 0), u16_at(octets, 2));
     if id & ENTERPRISE == 0 {
-        return Some((
-            FieldSpec {
-                id: ElementId::iana(id),
-                length,
-            },
-            4,
-        ));
+        return Some((FieldSpec { id: ElementId::iana(id), length }, 4));
     }
     if octets.len() < 8 {
         return None;
@@ -310,11 +268,5 @@ fn specifier(octets: &[u8]) -> Option<(FieldSpec, usize)> {
     let pen = u32_at(octets, 4);
     // Enterprise number 0 is nobody's: the bit stays in the identifier, see `ElementId`.
     let id = if pen == 0 { id } else { id & !ENTERPRISE };
-    Some((
-        FieldSpec {
-            id: ElementId { pen, id },
-            length,
-        },
-        8,
-    ))
+    Some((FieldSpec { id: ElementId { pen, id }, length }, 8))
 }

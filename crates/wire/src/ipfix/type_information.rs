@@ -28,11 +28,7 @@ pub fn type_information_template(id: u16, ranged: bool) -> TemplateSpec {
         fields.push(FieldSpec::new(INFORMATION_ELEMENT_RANGE_END, 8));
     }
     fields.push(FieldSpec::new(INFORMATION_ELEMENT_NAME, VARIABLE));
-    TemplateSpec {
-        id,
-        scope_count: 2,
-        fields,
-    }
+    TemplateSpec { id, scope_count: 2, fields }
 }
 
 impl MessageWriter<'_> {
@@ -49,17 +45,12 @@ impl MessageWriter<'_> {
         ranged_id: u16,
         elements: impl Iterator<Item = &'e Element> + Clone,
     ) -> Result<(), EncodeError> {
-        if let Some(bad) = elements
-            .clone()
-            .find(|e| !e.abstract_type.admits_semantics(e.semantics))
+        if let Some(bad) = elements.clone().find(|e| !e.abstract_type.admits_semantics(e.semantics))
         {
             return Err(EncodeError::Semantics { element: bad.id });
         }
         for (template, ranged) in [(id, false), (ranged_id, true)] {
-            let mut chosen = elements
-                .clone()
-                .filter(|e| e.range.is_some() == ranged)
-                .peekable();
+            let mut chosen = elements.clone().filter(|e| e.range.is_some() == ranged).peekable();
             if chosen.peek().is_none() {
                 continue;
             }
@@ -93,15 +84,12 @@ pub(super) fn read(record: &Record<'_>) -> Result<Element, Fault> {
     // No enterprise number is IANA's; the enterprise bit of the identifier does not count
     // (RFC 5610, section 3.8).
     let element = ElementId {
-        pen: number(PRIVATE_ENTERPRISE_NUMBER)
-            .and_then(|n| u32::try_from(n).ok())
-            .unwrap_or(0),
+        pen: number(PRIVATE_ENTERPRISE_NUMBER).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
         id: small(INFORMATION_ELEMENT_ID).unwrap_or(0) & 0x7fff,
     };
     let refused = Fault::TypeRecord { element };
-    let abstract_type = octet(INFORMATION_ELEMENT_DATA_TYPE)
-        .and_then(AbstractType::from_code)
-        .ok_or(refused)?;
+    let abstract_type =
+        octet(INFORMATION_ELEMENT_DATA_TYPE).and_then(AbstractType::from_code).ok_or(refused)?;
     let name = layout
         .slot(INFORMATION_ELEMENT_NAME)
         .and_then(|slot| core::str::from_utf8(record.octets(slot)).ok())

@@ -1,83 +1,170 @@
-//! The command line.
+//! The program: what the command line asks for, and exit codes. 0 is success, 1 a failure told in
+//! one line, 2 wrong usage.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+mod cli;
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 use observe::meter::Settings;
-use observe::provision::{Provisioning, Rule};
-use observe::window::Window;
-use rocescope::meter::{self, Format, Observation, Place};
-use wire::element::Mapping;
-use wire::frame::Layer;
+use observe::provision::{Generation, Provisioning, Rule};
+use rocescope::check::check;
+use rocescope::config::{Device, Icrc, MeterLimits, read_device};
+use rocescope::dump::{DumpError, dump};
+use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 
-/// Telemetry for lossless RoCEv2 fabrics that claims no more than was observed.
-#[derive(Parser)]
-#[command(version, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Meter(MeterArgs),
-}
-
-/// Meter captures offline: captures in, reports out.
-#[derive(Args)]
-struct MeterArgs {
-    /// pcap or pcapng, plain or compressed with gzip or zstd; `-` is standard input.
-    #[arg(required = true)]
-    captures: Vec<PathBuf>,
-    /// The operator states that every RC connection in the captures is restricted to SEND and
-    /// WRITE, and that the captures are complete.
-    #[arg(long)]
-    attest_all: bool,
-    /// History width W in PSN positions, 1 to 4194304.
-    #[arg(long, default_value_t = 1024)]
-    window: u32,
-    /// JSON Lines instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// Count priority flow control frames too.
-    #[arg(long)]
-    pfc: bool,
-    /// Write an IPFIX File (RFC 5655) as well.
-    #[arg(long)]
-    ipfix: Option<PathBuf>,
-}
+use cli::{CheckArgs, Cli, Command, DumpArgs, MeterArgs};
 
 fn main() -> ExitCode {
-    let Command::Meter(args) = Cli::parse().command;
-    let window = match Window::new(args.window) {
-        Ok(w) => w,
-        Err(e) => {
-            eprintln!("{e}");
-            return ExitCode::FAILURE;
-        }
+    let done = match Cli::parse().command {
+        Command::Meter(args) => meter(args),
+        Command::Dump(args) => run_dump(&args),
+        Command::Check(args) => run_check(&args),
     };
-    let run = meter::Run {
-        captures: args.captures,
-        observation: Observation { layer: Layer::Outer, check_icrc: false, sliced: false },
-        place: Place { domain: 1, point: 1 },
-        provisioning: Provisioning::new(Rule::everything(window).to_vec(), 16).unwrap(),
-        settings: Settings::default(),
-        finals_waiting_max: 1_000_000,
-        mirror_sessions_max: 1024,
-        report_interval_ns: None,
-        format: if args.json { Format::Json } else { Format::Table },
-        window: args.window,
-        ipfix: args.ipfix,
-        mapping: Mapping::default(),
-        pfc_interface: args.pfc.then_some(1),
-    };
-    match meter::run(run, &mut io::stdout().lock(), &mut io::stderr().lock()) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            _ = writeln!(io::stderr(), "{error}");
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problems) => {
+            for problem in problems {
+                // Where standard error is gone there is nobody to tell.
+                _ = writeln!(io::stderr(), "rocescope: {problem}");
+            }
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Each problem is one line.
+type Done = Result<(), Vec<String>>;
+
+fn lines<E: Display>(problems: Vec<E>) -> Vec<String> {
+    problems.iter().map(E::to_string).collect()
+}
+
+fn one_line(problem: impl Display) -> Vec<String> {
+    vec![problem.to_string()]
+}
+
+/// The interface that a capture's priority flow control frames are said to be received by.
+const CAPTURED_INTERFACE: u32 = 1;
+
+fn meter(args: MeterArgs) -> Done {
+    let run = match &args.config {
+        Some(file) => configured(file, &args)?,
+        None => attested(&args)?,
+    };
+    match meter::run(run, &mut io::stdout().lock(), &mut io::stderr()) {
+        Ok(_) => Ok(()),
+        Err(MeterError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(one_line(error)),
+    }
+}
+
+/// Everything is metered, on the operator's word.
+fn attested(args: &MeterArgs) -> Result<Run, Vec<String>> {
+    let limits = MeterLimits::default();
+    let rules = Rule::everything(args.window).to_vec();
+    let settings = Settings {
+        idle_ns: args.idle_timeout.map(nanoseconds),
+        periodic: args.report_interval.is_some(),
+        seed: seed()?,
+        ..Settings::default()
+    };
+    Ok(Run {
+        captures: args.captures.clone(),
+        observation: Observation {
+            layer: args.layer,
+            check_icrc: args.check_icrc,
+            sliced: args.sliced,
+        },
+        place: Place { domain: args.domain, point: args.point },
+        provisioning: Provisioning::new(rules, usize::MAX).map_err(one_line)?,
+        settings,
+        finals_waiting_max: size(limits.finals_waiting_max),
+        mirror_sessions_max: size(limits.mirror_sessions_max),
+        report_interval_ns: args.report_interval.map(nanoseconds),
+        format: format(args),
+        window: args.window.get(),
+        ipfix: args.ipfix.clone(),
+        mapping: args.pen,
+        pfc_interface: args.pfc.then_some(CAPTURED_INTERFACE),
+    })
+}
+
+/// What a configuration file says is metered.
+fn configured(file: &Path, args: &MeterArgs) -> Result<Run, Vec<String>> {
+    let device = read_device(file).map_err(lines)?;
+    let told = |rule: &&Rule| rule.generation == Generation::Established;
+    if device.provisioned.iter().map(|provisioned| &provisioned.rule).any(|rule| told(&rule)) {
+        return Err(one_line(format!(
+            "{}: generation = \"established\", expected \"unverified\": nothing tells of new \
+             connections while captures are metered",
+            file.display()
+        )));
+    }
+    let Device { observation, metering, .. } = &device;
+    Ok(Run {
+        captures: args.captures.clone(),
+        observation: Observation {
+            layer: observation.layer,
+            check_icrc: metering.icrc == Icrc::Check,
+            sliced: args.sliced,
+        },
+        place: Place { domain: observation.domain, point: observation.point },
+        provisioning: device.provisioning().map_err(one_line)?,
+        settings: metering.settings(args.report_interval.is_some(), seed()?),
+        finals_waiting_max: size(metering.limits.finals_waiting_max),
+        mirror_sessions_max: size(metering.limits.mirror_sessions_max),
+        report_interval_ns: args.report_interval.map(nanoseconds),
+        format: format(args),
+        window: metering.window.get(),
+        ipfix: args.ipfix.clone(),
+        mapping: device.elements,
+        pfc_interface: args.pfc.then_some(CAPTURED_INTERFACE),
+    })
+}
+
+fn format(args: &MeterArgs) -> Format {
+    if args.json { Format::Json } else { Format::Table }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+fn seed() -> Result<u64, Vec<String>> {
+    let mut octets = [0; 8];
+    getrandom::fill(&mut octets).map_err(|error| one_line(format!("no random seed: {error}")))?;
+    Ok(u64::from_ne_bytes(octets))
+}
+
+fn run_dump(args: &DumpArgs) -> Done {
+    let name = args.file.display();
+    let input: Box<dyn Read> = if args.file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(&args.file).map_err(|error| one_line(format!("{name}: {error}")))?)
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match dump(input, &mut out, args.pen) {
+        Ok(_) => Ok(()),
+        Err(DumpError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(one_line(format!("{name}: {error}"))),
+    }
+}
+
+fn run_check(args: &CheckArgs) -> Done {
+    let plan = check(&args.file).map_err(lines)?;
+    match write!(io::stdout(), "{plan}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(one_line(error)),
+        _ => Ok(()),
     }
 }

@@ -101,21 +101,6 @@ impl<S: Sink> Pipeline<S> {
         }
     }
 
-    /// What was counted so far.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// The meter, for its counts.
-    pub fn meter(&self) -> &Meter {
-        &self.meter
-    }
-
-    /// Closed epochs whose final report went out before a reading that would have covered it.
-    pub fn released_early(&self) -> u64 {
-        self.coverage.released_early()
-    }
-
     /// The next capture file begins.
     pub fn file(&mut self) {
         self.file_starts = true;

@@ -1,0 +1,136 @@
+//! The command line: what each subcommand takes, with an example in its help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use observe::window::{WINDOW_MAX, Window};
+use wire::element::Mapping;
+use wire::frame::Layer;
+
+/// Telemetry for lossless RoCEv2 fabrics that never claims more than was observed.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    Meter(MeterArgs),
+    Dump(DumpArgs),
+    Check(CheckArgs),
+}
+
+const METER_EXAMPLE: &str = "\
+Examples:
+  rocescope meter --attest-all capture.pcap
+  rocescope meter --attest-all --window 64 --json capture-1.pcapng.gz capture-2.pcapng.gz
+  tcpdump -i eth0 -w - udp port 4791 | rocescope meter --config agent.toml --ipfix out.ipfix -";
+
+/// Meter captures offline: captures in, reports out.
+#[derive(Args)]
+#[command(after_help = METER_EXAMPLE, group = ArgGroup::new("provisioning").required(true))]
+pub struct MeterArgs {
+    /// pcap or pcapng, plain or compressed with gzip or zstd, in their order; `-` is standard
+    /// input.
+    #[arg(required = true, value_name = "CAPTURE")]
+    pub captures: Vec<PathBuf>,
+    /// State that every RC connection in the captures is restricted to SEND and WRITE, and that
+    /// the captures are complete.
+    #[arg(long, group = "provisioning")]
+    pub attest_all: bool,
+    /// Take streams, attestations, layer and limits from this file.
+    #[arg(long, group = "provisioning", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// History width W in PSN positions, 1 to 4194304.
+    #[arg(long, default_value = "1024", value_parser = window, conflicts_with = "config")]
+    pub window: Window,
+    /// JSON Lines on standard output, the summary on standard error.
+    #[arg(long)]
+    pub json: bool,
+    /// Write an IPFIX File (RFC 5655) as well.
+    #[arg(long, value_name = "FILE")]
+    pub ipfix: Option<PathBuf>,
+    /// Report epochs that go on too, this many seconds of capture time apart; without it only
+    /// final reports are made.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub report_interval: Option<Duration>,
+    /// Count priority flow control frames, as received from the captured link.
+    #[arg(long)]
+    pub pfc: bool,
+    /// The layer that is observed: outer, erspan, gre, vxlan or geneve.
+    #[arg(long, default_value = "outer", value_parser = layer, conflicts_with = "config")]
+    pub layer: Layer,
+    /// The mirror cuts packets without saying so: do not hold lengths against the frame's end.
+    #[arg(long)]
+    pub sliced: bool,
+    /// Check every ICRC; a packet that fails is attributed to no stream.
+    #[arg(long, conflicts_with = "config")]
+    pub check_icrc: bool,
+    /// Close an epoch whose stream is silent for longer than this; without it never.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "config")]
+    pub idle_timeout: Option<Duration>,
+    /// Observation Domain ID.
+    #[arg(long, default_value_t = 1, conflicts_with = "config")]
+    pub domain: u32,
+    /// observationPointId.
+    #[arg(long, default_value_t = 1, conflicts_with = "config")]
+    pub point: u64,
+    /// Private Enterprise Number of the drafts' elements.
+    #[arg(long, default_value = "32473", value_parser = mapping, conflicts_with = "config")]
+    pub pen: Mapping,
+}
+
+/// Any IPFIX File or message stream to JSON Lines.
+#[derive(Args)]
+#[command(after_help = "Example:\n  rocescope dump out.ipfix")]
+pub struct DumpArgs {
+    /// An IPFIX File, or `-` for standard input.
+    pub file: PathBuf,
+    /// Private Enterprise Number of the drafts' elements.
+    #[arg(long, default_value = "32473", value_parser = mapping)]
+    pub pen: Mapping,
+}
+
+/// Validate a configuration file and print what it would do.
+#[derive(Args)]
+#[command(after_help = "Example:\n  rocescope check agent.toml")]
+pub struct CheckArgs {
+    /// A configuration of an agent or of a collector.
+    pub file: PathBuf,
+}
+
+/// The drafts' elements under an enterprise number, with their default numbers.
+fn mapping(text: &str) -> Result<Mapping, String> {
+    let legal = || "expected an enterprise number, 1 to 4294967295".to_owned();
+    let pen = text.parse().map_err(|_| legal())?;
+    Mapping::new(pen).map_err(|_| legal())
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    let legal = || format!("expected 1 to {WINDOW_MAX}");
+    let width: u32 = text.parse().map_err(|_| legal())?;
+    Window::new(width).map_err(|_| legal())
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    Layer::from_name(text).ok_or_else(|| {
+        let names: Vec<_> = Layer::ALL.iter().map(|layer| layer.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+/// Seconds, with a fraction if need be, above 0.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let legal = || "expected seconds above 0, such as 10 or 0.5, at most 1000000000".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| legal())?;
+    if !(seconds > 0.0 && seconds <= 1e9) {
+        return Err(legal());
+    }
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| legal())?;
+    if duration.is_zero() { Err(legal()) } else { Ok(duration) }
+}

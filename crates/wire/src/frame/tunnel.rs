@@ -322,23 +322,27 @@ fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clo
     if header[0] >> 4 != 2 {
         return Err(other(mirror));
     }
-    // Bad, short, oversized: 3 is a frame with an error, which no receiver took.
+    let start = match (header[10] >> 2) & 0x1f {
+        0 => LinkType::Ethernet,
+        2 => LinkType::Ip,
+        _ => return Err(other(mirror)),
+    };
+    // Good, short, oversized, bad: 3 is a frame with an error, which no receiver took.
     if (header[2] >> 3) & 0x03 == 3 {
         return Err((Some(mirror), Shut::NotRoce(NotRoce::BadMirrored)));
     }
     let len = if header[11] & 0x01 == 0 { 12 } else { 20 };
     let span = cut_if(span.skip(len), mirror.truncated);
-    match (header[10] >> 2) & 0x1f {
-        0 => Ok((mirror, mirrored(span))),
-        2 => Ok((
-            mirror,
-            Inner {
-                start: Start::Link(LinkType::Ip),
-                ..mirrored(span)
-            },
-        )),
-        _ => Err(other(mirror)),
-    }
+    let start = Start::Link(start);
+    let segment = 0;
+    Ok((
+        mirror,
+        Inner {
+            span,
+            start,
+            segment,
+        },
+    ))
 }
 
 /// The first four octets, which types II and III share.

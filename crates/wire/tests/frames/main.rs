@@ -1,0 +1,9 @@
+//! The frame layer and the capture formats against real captures, against tshark, and against
+//! octets that make no sense.
+
+mod captures;
+mod formats;
+mod random;
+mod support;
+mod tshark;
+mod tunnels;

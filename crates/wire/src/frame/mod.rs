@@ -14,6 +14,7 @@ mod ip;
 mod link;
 mod opcode;
 mod reason;
+mod short;
 mod tags;
 mod tunnel;
 mod udp;
@@ -138,14 +139,14 @@ pub enum Frame {
 /// the wire; one that is smaller than the capture is taken for the size of the capture. `link`
 /// says what the frame starts with and `layer` which of its layers is observed.
 ///
-/// Costs a few nanoseconds for Ethernet, IPv4 and UDP without tags or options, and a bounded
-/// number of steps for everything else. Never allocates, never panics.
+/// Costs a few nanoseconds where IP without options or extension headers follows an Ethernet
+/// header with at most two tags, and a bounded number of steps for everything else. Never allocates, never panics.
 #[inline]
 #[must_use]
 pub fn decode(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> Decoded {
     if layer == Layer::Outer
         && link == LinkType::Ethernet
-        && let Some(packet) = common(frame, original_len)
+        && let Some(packet) = short::decode(frame, original_len)
     {
         return Decoded {
             mirror: None,
@@ -157,52 +158,6 @@ pub fn decode(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> 
 
 /// Octets of an Ethernet header without tags.
 const ETHERNET_LEN: usize = 14;
-/// Octets from the start of an untagged IPv4 RoCEv2 frame to the end of its BTH.
-const COMMON_LEN: usize = ETHERNET_LEN + 20 + 8 + BTH_LEN;
-
-/// The common case in one bounds check: Ethernet II, IPv4 without options or fragments, UDP to
-/// 4791, and lengths that agree. Whatever is not that is left to [`general`], which says the
-/// same of such a frame, only later.
-#[inline]
-fn common(frame: &[u8], original_len: u32) -> Option<Packet> {
-    let head = frame.first_chunk::<COMMON_LEN>()?;
-    // EtherType, version with header length; protocol; port.
-    let is_common = (head[12], head[13], head[14]) == (0x08, 0x00, 0x45)
-        && head[20] & 0x3f == 0
-        && head[21] == 0
-        && head[23] == ip::UDP
-        && u16::from_be_bytes([head[36], head[37]]) == ROCE_PORT;
-    if !is_common {
-        return None;
-    }
-    let ip_len = u32::from(u16::from_be_bytes([head[16], head[17]]));
-    let udp_len = u32::from(u16::from_be_bytes([head[38], head[39]]));
-    // `head` itself is on the wire, so a lie of the capture about the original length that
-    // could matter shows as an IP length beyond it and goes the long way.
-    if udp_len < 20 || udp_len + 20 > ip_len || ip_len + 14 > original_len {
-        return None;
-    }
-    let transport_len = udp_len - 8;
-    let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX) - 42;
-    let mut addresses = Addresses {
-        family: Family::V4,
-        source: [0; 16],
-        destination: [0; 16],
-    };
-    addresses.source[..4].copy_from_slice(&head[26..30]);
-    addresses.destination[..4].copy_from_slice(&head[30..34]);
-    Some(Packet {
-        addresses,
-        namespace: Namespace::default(),
-        source_port: u16::from_be_bytes([head[34], head[35]]),
-        bth: Bth::from_octets(head.last_chunk::<BTH_LEN>()?),
-        transport_len,
-        captured_len: captured.min(transport_len),
-        ip_offset: 14,
-        bth_offset: 42,
-        lie: None,
-    })
-}
 
 /// Everything, one header after the other.
 #[inline(never)]

@@ -111,41 +111,57 @@ fn a_plain_frame_gives_every_field() {
 
 #[test]
 fn the_short_way_says_what_the_long_way_says() {
-    let mut frames = vec![plain()];
-    // Every octet of the headers with some of its bits the other way round, every cut, and
-    // original lengths that are right, longer and shorter.
-    for at in 0..60 {
-        for flip in [0x01, 0x08, 0x10, 0x40, 0x80, 0xff] {
-            let mut frame = plain();
-            frame[at] ^= flip;
-            frames.push(frame);
-        }
-    }
-    let mut short_ways = 0;
-    for frame in frames {
-        for cut in 0..=frame.len() {
-            for original_len in [0, original(&frame) - 3, original(&frame), 1500] {
-                let captured = &frame[..cut];
-                let long = general(captured, original_len, LinkType::Ethernet, Layer::Outer);
-                if let Some(packet) = common(captured, original_len) {
-                    assert_eq!(
-                        Frame::Roce(packet),
-                        long.body,
-                        "{captured:?} {original_len}"
-                    );
-                    short_ways += 1;
+    let v4 = ipv4(17, &udp(ROCE_PORT, &transport()));
+    let v6 = ipv6(17, &udp(ROCE_PORT, &transport()));
+    for tags in [
+        &[][..],
+        &[(0x8100, 0x2064)],
+        &[(0x88a8, 4094), (0x8100, 0)],
+        &[(0x8100, 1), (0x8100, 2), (0x8100, 3)],
+    ] {
+        let mut short_ways = 0;
+        for good in [ethernet(tags, 0x0800, &v4), ethernet(tags, 0x86dd, &v6)] {
+            short_ways += compare_ways(&good);
+            // Every octet of the headers with some of its bits the other way round.
+            for at in 12..good.len() - 24 {
+                for flip in [0x01, 0x08, 0x10, 0x40, 0x80, 0xff] {
+                    let mut frame = good.clone();
+                    frame[at] ^= flip;
+                    short_ways += compare_ways(&frame);
                 }
-                assert_eq!(
-                    decode(captured, original_len, LinkType::Ethernet, Layer::Outer),
-                    long
-                );
             }
         }
+        if tags.len() < 3 {
+            assert!(short_ways > 1000, "{tags:?}: only {short_ways} times");
+        } else {
+            assert_eq!(short_ways, 0, "{tags:?}");
+        }
     }
-    assert!(
-        short_ways > 1000,
-        "the short way was taken {short_ways} times"
-    );
+}
+
+/// Both ways with every cut, and with original lengths that are right, longer and shorter; how
+/// often the short way was taken.
+fn compare_ways(frame: &[u8]) -> usize {
+    let mut short_ways = 0;
+    for cut in 0..=frame.len() {
+        for original_len in [0, original(frame) - 3, original(frame), 1500] {
+            let captured = &frame[..cut];
+            let long = general(captured, original_len, LinkType::Ethernet, Layer::Outer);
+            if let Some(packet) = short::decode(captured, original_len) {
+                assert_eq!(
+                    Frame::Roce(packet),
+                    long.body,
+                    "{captured:x?} {original_len}"
+                );
+                short_ways += 1;
+            }
+            assert_eq!(
+                decode(captured, original_len, LinkType::Ethernet, Layer::Outer),
+                long
+            );
+        }
+    }
+    short_ways
 }
 
 #[test]

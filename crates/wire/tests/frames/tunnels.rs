@@ -25,7 +25,7 @@ fn every_type_of_erspan_is_told_apart_and_shows_the_frame_inside() {
         (
             "tcpdump__erspan-type-iii-ft-0.pcap",
             MirrorKind::ErspanIII,
-            true,
+            false,
         ),
     ] {
         let all = decoded(name, Layer::Erspan);
@@ -65,20 +65,27 @@ fn a_mirror_is_told_from_the_traffic_beside_it() {
 }
 
 #[test]
-fn sequence_numbers_of_a_mirror_count_up() {
-    let sequences: Vec<_> = decoded("zeek__erspanII.pcap", Layer::Erspan)
-        .iter()
-        .map(|decoded| {
-            decoded
-                .mirror
-                .and_then(|mirror| mirror.sequence)
-                .expect("one")
-        })
-        .collect();
-    assert!(
-        sequences.windows(2).all(|pair| pair[0] < pair[1]),
-        "{sequences:?}"
-    );
+fn sequence_numbers_and_sessions_of_a_mirror_are_those_that_it_wrote() {
+    for (name, first, session, vlan) in [
+        ("tcpdump__erspan-type-ii-3.pcap", 106_954, 101, 1),
+        ("tcpdump__erspan-type-iii-ft-7.pcap", 47_838, 101, 1),
+        ("zeek__erspanII.pcap", 1796, 100, 23),
+        ("zeek__erspanIII.pcap", 62_123_356, 0, 20),
+    ] {
+        let mirrors: Vec<_> = decoded(name, Layer::Erspan)
+            .iter()
+            .filter_map(|decoded| decoded.mirror)
+            .collect();
+        assert_eq!(mirrors[0].sequence, Some(first), "{name}");
+        assert_eq!((mirrors[0].session, mirrors[0].vlan), (session, vlan));
+        for pair in mirrors.windows(2) {
+            assert_eq!(
+                pair[0].sequence.map(|number| number + 1),
+                pair[1].sequence,
+                "{name}"
+            );
+        }
+    }
 }
 
 #[test]

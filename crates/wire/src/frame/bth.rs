@@ -39,7 +39,7 @@ pub struct Bth {
 
 impl Bth {
     /// Reads the header. Every pattern of bits is one, so this cannot fail.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn from_octets(octets: &[u8; BTH_LEN]) -> Self {
         let [

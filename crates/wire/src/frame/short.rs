@@ -10,7 +10,7 @@ const V4: u16 = 0x0800;
 const V6: u16 = 0x86dd;
 
 /// A packet, or nothing where the long way is to be gone.
-#[inline]
+#[inline(always)]
 pub(super) fn decode(frame: &[u8], original_len: u32) -> Option<Packet> {
     let head = frame.first_chunk::<14>()?;
     match u16::from_be_bytes([head[12], head[13]]) {
@@ -21,6 +21,7 @@ pub(super) fn decode(frame: &[u8], original_len: u32) -> Option<Packet> {
     }
 }
 
+#[inline(never)]
 fn tagged(frame: &[u8], original_len: u32) -> Option<Packet> {
     let head = frame.first_chunk::<22>()?;
     let mut namespace = Namespace {
@@ -49,7 +50,7 @@ fn vid(tci: [u8; 2]) -> Option<u16> {
 }
 
 /// `AT` is where the IP header starts, and `END`, where the BTH ends, is 40 octets later.
-#[inline]
+#[inline(always)]
 fn v4<const AT: usize, const END: usize>(
     frame: &[u8],
     original_len: u32,
@@ -81,7 +82,7 @@ fn v4<const AT: usize, const END: usize>(
 }
 
 /// `AT` is where the IP header starts, and `END`, where the BTH ends, is 60 octets later.
-#[inline]
+#[inline(always)]
 fn v6<const AT: usize, const END: usize>(
     frame: &[u8],
     original_len: u32,
@@ -122,7 +123,7 @@ struct Whole<'a> {
 
 impl Whole<'_> {
     /// `udp` is the UDP header and the BTH.
-    #[inline]
+    #[inline(always)]
     fn packet(
         &self,
         addresses: Addresses,

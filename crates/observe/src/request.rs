@@ -49,6 +49,20 @@ pub enum Violation {
 #[inline]
 pub fn classify(packet: &Packet) -> Observed {
     let opcode = packet.bth.opcode;
+    // SEND and WRITE with their immediate forms; SEND with invalidate is beyond.
+    if opcode.0 <= 0x0b
+        && packet.bth.version == 0
+        && packet.lie.is_none()
+        && packet.transport_len >= least_len(opcode, packet.bth.pad)
+    {
+        return Observed::Request(Psn::new(packet.bth.psn));
+    }
+    not_a_request(packet)
+}
+
+#[inline(never)]
+fn not_a_request(packet: &Packet) -> Observed {
+    let opcode = packet.bth.opcode;
     if opcode == Opcode::CNP {
         return Observed::Cnp;
     }
@@ -61,19 +75,15 @@ pub fn classify(packet: &Packet) -> Observed {
     if packet.bth.version != 0 {
         return Observed::Violation(Violation::Version(packet.bth.version));
     }
-    // SEND and WRITE with their immediate forms; SEND with invalidate is beyond.
     if opcode.0 > 0x0b {
         return Observed::Violation(Violation::Opcode(opcode));
     }
     if let Some(lie) = packet.lie {
         return Observed::Violation(Violation::Length(lie));
     }
+    let found = packet.transport_len;
     let expected = least_len(opcode, packet.bth.pad);
-    if packet.transport_len < expected {
-        let found = packet.transport_len;
-        return Observed::Violation(Violation::TooShort { opcode, found, expected });
-    }
-    Observed::Request(Psn::new(packet.bth.psn))
+    Observed::Violation(Violation::TooShort { opcode, found, expected })
 }
 
 /// Octets of the headers, the padding and the ICRC of a SEND or WRITE.

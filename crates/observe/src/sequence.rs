@@ -30,6 +30,8 @@ pub struct Sequence {
     expired: u64,
     repeated: u64,
     late: u64,
+    /// No position before this one is pending.
+    oldest: u64,
 }
 
 /// What one request was to the epoch: a row of Table 1.
@@ -92,6 +94,7 @@ impl Sequence {
             expired: 0,
             repeated: 0,
             late: 0,
+            oldest: position,
         }
     }
 
@@ -103,7 +106,11 @@ impl Sequence {
     #[inline]
     pub fn step(&mut self, psn: Psn, window: Window) -> Step {
         match psn.distance_from(Psn::at(self.high)) {
-            Distance::Ahead(1) if self.pending() == 0 && self.high < COUNT_MAX => {
+            // In order, and nothing pending falls out of the window.
+            Distance::Ahead(1)
+                if self.high < COUNT_MAX
+                    && self.high + 2 <= self.oldest + u64::from(window.get()) =>
+            {
                 self.high += 1;
                 Step::Advanced { skipped: 0, expired: 0 }
             }
@@ -125,12 +132,8 @@ impl Sequence {
             return Step::NeedsLabels;
         }
         let skipped = d - 1;
-        let mut expired = 0;
+        let expired = self.expire_before(retained_from(self.start, high, window));
         if let Some(labels) = &mut self.labels {
-            // Labels are a ring: those that fall out go before new ones take their place.
-            let low = retained_from(self.start, self.high, window);
-            let low_then = retained_from(self.start, high, window).min(self.high + 1);
-            expired = labels.forget(low, low_then - low);
             labels.pend(self.high + 1, u64::from(skipped));
         }
         // Each sum is at most the distance from S to H, checked above.
@@ -138,7 +141,23 @@ impl Sequence {
         self.skipped += u64::from(skipped);
         // SEQ-5.6: only here does anything expire.
         self.expired += u64::from(expired);
+        if self.pending() == 0 {
+            self.oldest = high + 1;
+        }
         Step::Advanced { skipped, expired }
+    }
+
+    /// Takes away the labels below `low`, the lower end of the window to come: labels are a ring,
+    /// and those that fall out go before new ones take their place. Says how many were pending.
+    fn expire_before(&mut self, low: u64) -> u32 {
+        let Some(labels) = &mut self.labels else { return 0 };
+        let end = low.min(self.high + 1);
+        if end <= self.oldest {
+            return 0;
+        }
+        let expired = labels.forget(self.oldest, end - self.oldest);
+        self.oldest = labels.first_pending(end, self.high + 1);
+        expired
     }
 
     /// Rows 4, 5 and 6.

@@ -95,6 +95,19 @@ impl Labels {
         pending
     }
 
+    /// The first PENDING position of those from `from` on that lie before `end`, or `end`.
+    pub fn first_pending(&self, from: u64, end: u64) -> u64 {
+        let mut at = from;
+        while at < end {
+            let rest = self.words[self.word(at)] >> (at % 64);
+            if rest != 0 {
+                return (at + u64::from(rest.trailing_zeros())).min(end);
+            }
+            at += 64 - at % 64;
+        }
+        end
+    }
+
     #[inline]
     fn word(&self, position: u64) -> usize {
         // The number of words is a power of two, so the mask fits a usize whatever the position.
@@ -153,6 +166,24 @@ mod tests {
                 assert!(labels.words.iter().all(|w| *w == 0));
             }
         }
+    }
+
+    #[test]
+    fn the_first_pending_position_is_found_across_words_and_the_ring_edge() {
+        let mut labels = Labels::new(Window::new(256).unwrap());
+        let base = 3 * 256;
+        for (at, end) in [(0, 256), (63, 200), (64, 65), (250, 256), (130, 131)] {
+            labels.pend(base + at, 1);
+            for from in [0, at.saturating_sub(1), at] {
+                assert_eq!(labels.first_pending(base + from, base + end), base + at);
+            }
+            assert_eq!(labels.first_pending(base + at + 1, base + end), base + end);
+            assert_eq!(labels.first_pending(base, base + at), base + at, "the end itself");
+            labels.see(base + at);
+        }
+        labels.pend(base + 255, 2);
+        labels.see(base + 255);
+        assert_eq!(labels.first_pending(base + 200, base + 300), base + 256);
     }
 
     #[test]

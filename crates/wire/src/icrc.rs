@@ -70,11 +70,7 @@ pub fn check(frame: &[u8], packet: &Packet) -> IcrcVerdict {
     hasher.update(masked);
     hasher.update(payload);
     let computed = hasher.finalize().to_le_bytes();
-    if found == computed {
-        IcrcVerdict::Good
-    } else {
-        IcrcVerdict::Bad { found, computed }
-    }
+    if found == computed { IcrcVerdict::Good } else { IcrcVerdict::Bad { found, computed } }
 }
 
 /// Headers from IP to BTH, what is behind them, and the ICRC.

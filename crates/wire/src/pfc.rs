@@ -75,32 +75,10 @@ pub enum NotPfc {
 pub fn parse(frame: &[u8], original_len: usize) -> Result<Pfc, NotPfc> {
     let original_len = original_len.max(frame.len());
     let Some(head) = frame.first_chunk::<VECTOR_END>() else {
-        return Err(if original_len < PFC_LEN {
-            NotPfc::TooShort
-        } else {
-            NotPfc::Truncated
-        });
+        return Err(if original_len < PFC_LEN { NotPfc::TooShort } else { NotPfc::Truncated });
     };
-    let [
-        d0,
-        d1,
-        d2,
-        d3,
-        d4,
-        d5,
-        s0,
-        s1,
-        s2,
-        s3,
-        s4,
-        s5,
-        type1,
-        type0,
-        op1,
-        op0,
-        reserved,
-        enabled,
-    ] = *head;
+    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, type1, type0, op1, op0, reserved, enabled] =
+        *head;
     match u16::from_be_bytes([type1, type0]) {
         MAC_CONTROL => {}
         other => return Err(NotPfc::OtherEtherType(other)),

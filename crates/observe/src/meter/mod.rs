@@ -27,24 +27,15 @@ use crate::window::Labels;
 /// Arrivals that are looked up together: enough for the memory system to work on several at once.
 pub const BATCH: usize = 32;
 
-/// One packet that concerns a stream.
+/// One eligible request.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// The stream that the packet names.
     pub key: StreamKey,
+    /// Its sequence number.
+    pub psn: Psn,
     /// When it was observed, nanoseconds since 1970.
     pub time_ns: u64,
-    /// What it is.
-    pub kind: ArrivalKind,
-}
-
-/// What an arrival does to its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArrivalKind {
-    /// An eligible request.
-    Request(Psn),
-    /// A request that violates the profile.
-    Violation(Violation),
 }
 
 /// The bounds of a meter. All of them are shown to operators.
@@ -178,40 +169,37 @@ impl Meter {
         }
         let index = match candidate {
             Some(index) if self.table[index].key == arrival.key => index,
-            _ => match self.find_or_admit(arrival, tag, out) {
+            _ => match self.find_or_admit(&arrival.key, tag, out) {
                 Some(index) => index,
                 None => return,
             },
         };
-        match arrival.kind {
-            ArrivalKind::Request(psn) => self.request(index, psn, arrival.time_ns, out),
-            ArrivalKind::Violation(violation) => self.violation(index, violation, out),
-        }
+        self.request(index, arrival.psn, arrival.time_ns, out);
     }
 
     /// A stream that the table does not hold, or did not when the batch was looked up.
     #[cold]
     fn find_or_admit(
         &mut self,
-        arrival: &Arrival,
+        key: &StreamKey,
         tag: Tag,
         out: &mut impl FnMut(Closed),
     ) -> Option<u32> {
-        if let Some(index) = self.table.find(tag, &arrival.key) {
+        if let Some(index) = self.table.find(tag, key) {
             return Some(index);
         }
         // SEQ-3.1, SEQ-10.3: packets alone provision nothing.
-        let Some(rule) = self.provisioning.find(&arrival.key) else {
+        let Some(rule) = self.provisioning.find(key) else {
             self.counts.not_provisioned += 1;
             return None;
         };
-        if let Some(index) = self.table.insert(tag, Context::new(arrival.key, rule)) {
+        if let Some(index) = self.table.insert(tag, Context::new(*key, rule)) {
             return Some(index);
         }
         if self.settings.when_full == WhenFull::Evict
             && let Some(index) = self.table.quiet()
         {
-            let context = Context::new(arrival.key, rule);
+            let context = Context::new(*key, rule);
             // SEQ-4.7
             self.close(index, Cause::Evicted, out);
             self.rosters.evicted(index, &self.table[index].key.addresses);
@@ -293,9 +281,18 @@ impl Meter {
         self.rosters.began(index, &context.key.addresses, deadline);
     }
 
-    // SEQ-3.3: not counted, the epoch closes, and the stream stays disabled.
-    #[cold]
-    fn violation(&mut self, index: u32, violation: Violation, out: &mut impl FnMut(Closed)) {
+    /// A request outside the profile was observed at `time_ns`: it is not counted, the stream's
+    /// epoch closes, and the stream stays disabled.
+    // SEQ-3.3
+    pub fn violation(
+        &mut self,
+        key: &StreamKey,
+        time_ns: u64,
+        violation: Violation,
+        out: &mut impl FnMut(Closed),
+    ) {
+        self.advance_time(time_ns, out);
+        let Some(index) = self.find_or_admit(key, self.table.tag(key), out) else { return };
         if self.table[index].standing == Standing::Unprovisioned {
             self.counts.not_provisioned += 1;
             return;

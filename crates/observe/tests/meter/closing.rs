@@ -1,9 +1,8 @@
 //! Each cause of closure, with the flags of its final report.
 
-use observe::meter::{ArrivalKind, Cause, Settings};
+use observe::meter::{Cause, Settings};
 use observe::provision::{Attestation, Generation, Match, Provisioning, Rule};
 use observe::report::Flags;
-use observe::serial::Psn;
 
 use crate::driver::{Driver, MS, READ, everything, stream, window};
 
@@ -208,7 +207,7 @@ fn a_stream_is_its_addresses_qp_key_and_namespace() {
     keys[7].addresses.source = base.addresses.destination;
     let mut driver = Driver::new(Settings::default());
     for (n, key) in (0..).zip(&keys) {
-        driver.arrive(*key, &[ArrivalKind::Request(Psn::new(n * 1000))]);
+        driver.arrive(*key, &[n * 1000]);
     }
     assert_eq!(driver.meter.contexts(), 8);
     assert_eq!(driver.finish().len(), 8);
@@ -241,11 +240,11 @@ fn what_no_rule_names_is_counted_and_never_metered() {
 #[test]
 fn arrivals_that_share_a_batch_are_followed_as_if_they_came_one_by_one() {
     let mut driver = Driver::new(Settings::default());
-    let kinds: Vec<_> = (0..100).map(|n| ArrivalKind::Request(Psn::new(n % 50))).collect();
-    driver.arrive(stream(1), &kinds);
+    let psns: Vec<_> = (0..100).map(|n| n % 50).collect();
+    driver.arrive(stream(1), &psns);
     let mut one_by_one = Driver::new(Settings::default());
-    for kind in kinds {
-        one_by_one.arrive(stream(1), &[kind]);
+    for psn in psns {
+        one_by_one.arrive(stream(1), &[psn]);
     }
     assert_eq!(driver.finish(), one_by_one.finish());
 }

@@ -1,6 +1,6 @@
 //! A meter with a short way to say what arrives.
 
-use observe::meter::{Arrival, ArrivalKind, Cause, Closed, Meter, Settings};
+use observe::meter::{Arrival, Cause, Closed, Meter, Settings};
 use observe::provision::{Provisioning, Rule};
 use observe::report::StreamKey;
 use observe::request::Violation;
@@ -50,18 +50,19 @@ impl Driver {
 
     /// Requests of stream `n`, a millisecond apart.
     pub fn requests(&mut self, n: u8, psns: &[u32]) {
-        let requests: Vec<_> = psns.iter().map(|p| ArrivalKind::Request(Psn::new(*p))).collect();
-        self.arrive(stream(n), &requests);
+        self.arrive(stream(n), psns);
     }
 
     pub fn violation(&mut self, n: u8) {
-        self.arrive(stream(n), &[ArrivalKind::Violation(READ)]);
+        let closed = &mut self.closed;
+        self.meter.violation(&stream(n), self.time_ns, READ, &mut |c| closed.push(c));
+        self.time_ns += MS;
     }
 
-    pub fn arrive(&mut self, key: StreamKey, kinds: &[ArrivalKind]) {
+    pub fn arrive(&mut self, key: StreamKey, psns: &[u32]) {
         let mut arrivals = Vec::new();
-        for kind in kinds {
-            arrivals.push(Arrival { key, time_ns: self.time_ns, kind: *kind });
+        for psn in psns {
+            arrivals.push(Arrival { key, psn: Psn::new(*psn), time_ns: self.time_ns });
             self.time_ns += MS;
         }
         let closed = &mut self.closed;

@@ -14,11 +14,17 @@ use wire::capture::{Format, Limits, Parser, Record, SNIFF_LEN, Statistics, Step,
 /// decoded, large enough that the calls do not matter.
 const READ_LEN: usize = 256 * 1024;
 
-/// What comes out of a capture file, in its order.
-#[derive(Debug)]
-pub enum Item<'a> {
+/// What wants to see a capture file, in its order.
+pub trait Visitor {
     /// A packet.
-    Packet(Record<'a>),
+    fn packet(&mut self, record: &Record<'_>);
+    /// Something else.
+    fn item(&mut self, item: Item);
+}
+
+/// What there is in a capture file beside packets.
+#[derive(Debug)]
+pub enum Item {
     /// A section starts: the interfaces before it are gone.
     Section,
     /// The next interface of the section.
@@ -122,48 +128,69 @@ impl Capture {
         mut self,
         limits: Limits,
         progress: &Progress,
-        mut show: impl FnMut(Item<'_>),
+        visitor: &mut impl Visitor,
     ) -> Result<(), CaptureError> {
         let mut parser = Parser::new(limits);
         let mut window = Refill::new();
         loop {
-            let step = parser.next(window.data(), window.at_end).map_err(|error| CaptureError {
-                path: self.path.clone(),
-                kind: CaptureErrorKind::Format(error),
-            })?;
+            let step = match parser.next(window.data(), window.at_end) {
+                // The packets have a way of their own: nothing else is as frequent.
+                Ok(Step::Packet { consumed, record }) => {
+                    visitor.packet(&record);
+                    window.consume(consumed);
+                    continue;
+                }
+                Ok(Step::Need(needed)) => {
+                    match window.fill(&mut *self.input, needed) {
+                        Ok(count) => progress.read(count),
+                        Err(error) => return self.cannot_read(parser.offset(), error, visitor),
+                    }
+                    continue;
+                }
+                Ok(step) => step,
+                Err(error) => {
+                    return Err(CaptureError {
+                        path: self.path,
+                        kind: CaptureErrorKind::Format(error),
+                    });
+                }
+            };
             let consumed = step.consumed();
             match step {
-                Step::Packet { record, .. } => show(Item::Packet(record)),
-                Step::Section { .. } => show(Item::Section),
-                Step::Interface { .. } => show(Item::Interface { counters: self.pcapng }),
-                Step::Statistics { statistics, .. } => show(Item::Statistics(statistics)),
-                Step::Skipped { .. } => {}
-                Step::End => return Ok(()),
+                Step::Section { .. } => visitor.item(Item::Section),
+                Step::Interface { .. } => visitor.item(Item::Interface { counters: self.pcapng }),
+                Step::Statistics { statistics, .. } => visitor.item(Item::Statistics(statistics)),
                 Step::TruncatedEnd { offset, found, expected } => {
-                    let path = self.path.display();
-                    let what = format!(
-                        "{path}: ends inside the record at octet {offset}: {found} octets, expected {expected}"
-                    );
-                    show(Item::Truncated { what });
+                    visitor.item(Item::Truncated {
+                        what: format!(
+                            "{}: ends inside the record at octet {offset}: {found} octets, expected {expected}",
+                            self.path.display()
+                        ),
+                    });
                     return Ok(());
                 }
-                Step::Need(needed) => match window.fill(&mut *self.input, needed) {
-                    Ok(count) => progress.read(count),
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                        let (path, offset) = (self.path.display(), parser.offset());
-                        let what =
-                            format!("{path}: at octet {offset}: the compressed data end early");
-                        show(Item::Truncated { what });
-                        return Ok(());
-                    }
-                    Err(error) => {
-                        let kind = CaptureErrorKind::Read(parser.offset(), error);
-                        return Err(CaptureError { path: self.path, kind });
-                    }
-                },
+                Step::End => return Ok(()),
+                Step::Skipped { .. } | Step::Packet { .. } | Step::Need(_) => {}
             }
             window.consume(consumed);
         }
+    }
+
+    /// Compressed data that end early are a file that ends early; the rest is an error.
+    #[cold]
+    fn cannot_read(
+        self,
+        offset: u64,
+        error: io::Error,
+        visitor: &mut impl Visitor,
+    ) -> Result<(), CaptureError> {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            let path = self.path.display();
+            let what = format!("{path}: at octet {offset}: the compressed data end early");
+            visitor.item(Item::Truncated { what });
+            return Ok(());
+        }
+        Err(CaptureError { path: self.path, kind: CaptureErrorKind::Read(offset, error) })
     }
 }
 

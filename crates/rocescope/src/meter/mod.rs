@@ -119,7 +119,7 @@ fn read<S: pipeline::Sink>(
     for path in captures {
         let read = Capture::open(path).and_then(|capture| {
             pipeline.file();
-            capture.read(wire::capture::Limits::default(), &progress, |item| pipeline.item(item))
+            capture.read(wire::capture::Limits::default(), &progress, pipeline)
         });
         if let Err(error) = read {
             pipeline.damaged();

@@ -5,15 +5,17 @@
 //! means for an epoch is `observe`'s to say.
 
 use observe::coverage::{Coverage, MirrorSequence, MirrorStep};
-use observe::meter::{Arrival, ArrivalKind, BATCH, Cause, Closed, EpochIds, Meter};
+use observe::meter::{Arrival, BATCH, Cause, Closed, EpochIds, Meter};
 use observe::report::{Snapshot, StreamKey};
-use observe::request::{Observed, classify};
+use observe::request::{Observed, Violation, classify};
 use wire::capture::{Record, Statistics};
-use wire::frame::{Addresses, Decoded, Fault, Frame, Layer, MirrorKind, Packet, decode};
+use wire::frame::{
+    Addresses, Decoded, Fault, Frame, Layer, LinkType, MirrorKind, Packet, common, decode,
+};
 use wire::icrc::{self, IcrcVerdict};
 
 use super::tally::Tally;
-use crate::capture::Item;
+use crate::capture::{Item, Visitor};
 
 /// How frames are looked at; the same for a whole run.
 #[derive(Clone, Copy, Debug)]
@@ -106,25 +108,6 @@ impl<S: Sink> Pipeline<S> {
         self.file_starts = true;
     }
 
-    /// Takes the next item of the file.
-    #[inline]
-    pub fn item(&mut self, item: Item<'_>) {
-        match item {
-            Item::Packet(record) => self.record(&record),
-            Item::Section => self.end_counters(),
-            Item::Interface { counters } => {
-                let number =
-                    if counters { self.coverage.add_counter(self.tally.frames) } else { 0 };
-                self.counters.push(Counter { number, ..Counter::default() });
-            }
-            Item::Statistics(statistics) => self.statistics(&statistics),
-            Item::Truncated { what } => {
-                self.sink.warn(what);
-                self.gap(Cause::FileTruncated);
-            }
-        }
-    }
-
     /// The file cannot be read any further.
     pub fn damaged(&mut self) {
         self.gap(Cause::FileDamaged);
@@ -141,21 +124,12 @@ impl<S: Sink> Pipeline<S> {
         (self.sink, self.tally, self.meter, self.coverage.released_early())
     }
 
-    #[inline]
-    fn record(&mut self, record: &Record<'_>) {
-        if let Some(drops) = record.drops_before {
-            self.drops_before(record.interface, drops);
-        }
-        match record.time_ns {
-            Some(time_ns) => self.time(time_ns),
-            None => self.tally.without_time += 1,
-        }
-        self.tally.frames += 1;
+    /// What is not the most frequent kind of frame.
+    fn frame(&mut self, record: &Record<'_>, original_len: u32) {
         let Ok(link) = record.link else {
             self.tally.unknown_link += 1;
             return;
         };
-        let original_len = if self.observation.sliced { u32::MAX } else { record.original_len };
         let Decoded { mirror, body } =
             decode(record.data, original_len, link, self.observation.layer);
         if let Some(mirror) = mirror
@@ -164,7 +138,7 @@ impl<S: Sink> Pipeline<S> {
             self.mirrored((mirror.addresses, mirror.kind, mirror.session), sequence);
         }
         match body {
-            Frame::Roce(packet) => self.packet(record.data, &packet),
+            Frame::Roce(packet) => self.roce(record.data, &packet),
             Frame::NotRoce(reason) => self.tally.not_roce[reason.index()] += 1,
             Frame::Pfc(pfc) => {
                 self.tally.pfc += 1;
@@ -198,33 +172,44 @@ impl<S: Sink> Pipeline<S> {
         self.next_report_ns = Some(time_ns.saturating_add(interval_ns));
     }
 
-    #[inline]
-    fn packet(&mut self, frame: &[u8], packet: &Packet) {
+    #[inline(always)]
+    fn roce(&mut self, frame: &[u8], packet: &Packet) {
         if self.observation.check_icrc && !self.icrc_allows(frame, packet) {
             return;
         }
         let observed = classify(packet);
         self.tally.packet(packet, &observed);
-        let kind = match observed {
-            Observed::Request(psn) => ArrivalKind::Request(psn),
-            Observed::Violation(violation) => ArrivalKind::Violation(violation),
-            // SEQ-3.4
-            Observed::Response | Observed::Cnp | Observed::OtherTransport => return,
-        };
         let key = StreamKey {
             addresses: packet.addresses,
             namespace: packet.namespace,
             qp: packet.bth.qp,
             pkey: packet.bth.pkey,
         };
-        self.waiting.push(Arrival { key, time_ns: self.time_ns, kind });
-        if self.waiting.len() == BATCH {
-            self.flush();
+        match observed {
+            Observed::Request(psn) => {
+                self.waiting.push(Arrival { key, psn, time_ns: self.time_ns });
+                if self.waiting.len() == BATCH {
+                    self.flush();
+                }
+            }
+            Observed::Violation(violation) => self.violation(&key, violation),
+            // SEQ-3.4
+            Observed::Response | Observed::Cnp | Observed::OtherTransport => {}
         }
     }
 
+    #[cold]
+    fn violation(&mut self, key: &StreamKey, violation: Violation) {
+        self.flush();
+        let (position, time_ns) = (self.tally.frames, self.time_ns);
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        self.meter.violation(key, time_ns, violation, &mut |closed| {
+            coverage.closed(position, closed, &mut |c| sink.closed(c));
+        });
+    }
+
     /// Follows what waits for a full batch. Comes before everything that closes epochs.
-    #[inline]
+    #[inline(never)]
     fn flush(&mut self) {
         let position = self.tally.frames;
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
@@ -363,5 +348,43 @@ impl<S: Sink> Pipeline<S> {
             coverage.closed(position, epoch, &mut |c| sink.closed(c));
         }
         self.sink.due();
+    }
+}
+
+impl<S: Sink> Visitor for Pipeline<S> {
+    #[inline(always)]
+    fn packet(&mut self, record: &Record<'_>) {
+        if let Some(drops) = record.drops_before {
+            self.drops_before(record.interface, drops);
+        }
+        match record.time_ns {
+            Some(time_ns) => self.time(time_ns),
+            None => self.tally.without_time += 1,
+        }
+        self.tally.frames += 1;
+        let original_len = if self.observation.sliced { u32::MAX } else { record.original_len };
+        if self.observation.layer == Layer::Outer
+            && record.link == Ok(LinkType::Ethernet)
+            && let Some(packet) = common(record.data, original_len)
+        {
+            return self.roce(record.data, &packet);
+        }
+        self.frame(record, original_len);
+    }
+
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::Section => self.end_counters(),
+            Item::Interface { counters } => {
+                let number =
+                    if counters { self.coverage.add_counter(self.tally.frames) } else { 0 };
+                self.counters.push(Counter { number, ..Counter::default() });
+            }
+            Item::Statistics(statistics) => self.statistics(&statistics),
+            Item::Truncated { what } => {
+                self.sink.warn(what);
+                self.gap(Cause::FileTruncated);
+            }
+        }
     }
 }

@@ -26,29 +26,8 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn new(octets: &[u8; HEADER_LEN]) -> Result<Self, Error> {
-        let [
-            m0,
-            m1,
-            m2,
-            m3,
-            version @ ..,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            s0,
-            s1,
-            s2,
-            s3,
-            l0,
-            l1,
-            l2,
-            l3,
-        ] = *octets;
+        let [m0, m1, m2, m3, version @ .., _, _, _, _, _, _, _, _, s0, s1, s2, s3, l0, l1, l2, l3] =
+            *octets;
         let (order, fraction_ns) = match [m0, m1, m2, m3] {
             [0xd4, 0xc3, 0xb2, 0xa1] => (Order::Little, 1000),
             [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, 1000),
@@ -76,24 +55,7 @@ impl Header {
     #[inline]
     pub(super) fn record<'a>(&self, data: &'a [u8], limits: Limits) -> Option<(usize, Record<'a>)> {
         let (head, rest) = data.split_first_chunk::<RECORD_LEN>()?;
-        let [
-            s0,
-            s1,
-            s2,
-            s3,
-            f0,
-            f1,
-            f2,
-            f3,
-            c0,
-            c1,
-            c2,
-            c3,
-            o0,
-            o1,
-            o2,
-            o3,
-        ] = *head;
+        let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, o0, o1, o2, o3] = *head;
         let captured_len = self.order.u32([c0, c1, c2, c3]);
         if captured_len > limits.record_max || self.fresh {
             return None;
@@ -134,10 +96,7 @@ impl Header {
         };
         if found > limits.record_max {
             let limit = limits.record_max;
-            return Err(Error::new(
-                offset + 8,
-                Expected::RecordLength { found, limit },
-            ));
+            return Err(Error::new(offset + 8, Expected::RecordLength { found, limit }));
         }
         match self.record(data, limits) {
             Some((consumed, record)) => Ok(Step::Packet { consumed, record }),

@@ -113,10 +113,7 @@ impl fmt::Display for Error {
         let at = self.offset;
         match self.expected {
             Expected::FileHeader { found } => {
-                write!(
-                    f,
-                    "{found} octets in all, too few for a pcap or pcapng header"
-                )
+                write!(f, "{found} octets in all, too few for a pcap or pcapng header")
             }
             Expected::Magic { found, format } => {
                 let [a, b, c, d] = found;
@@ -137,16 +134,11 @@ impl fmt::Display for Error {
                     Format::PcapNg => ("pcapng", "1.0"),
                     _ => ("pcap", "2.4"),
                 };
-                write!(
-                    f,
-                    "{name} version {}.{} at offset {at}, need {need}",
-                    found.0, found.1
-                )
+                write!(f, "{name} version {}.{} at offset {at}, need {need}", found.0, found.1)
             }
-            Expected::RecordLength { found, limit } => write!(
-                f,
-                "record of {found} octets at offset {at}, limit record_max is {limit}"
-            ),
+            Expected::RecordLength { found, limit } => {
+                write!(f, "record of {found} octets at offset {at}, limit record_max is {limit}")
+            }
             Expected::BlockLength { found, least } => write!(
                 f,
                 "block length {found} at offset {at}, need a multiple of 4, at least {least}"
@@ -162,30 +154,22 @@ impl fmt::Display for Error {
                     "byte order mark {a:02x} {b:02x} {c:02x} {d:02x} at offset {at}, need 1a 2b 3c 4d either way round"
                 )
             }
-            Expected::PacketLength { found, room } => write!(
-                f,
-                "packet of {found} octets at offset {at}, the block has room for {room}"
-            ),
-            Expected::Interface { found, count } => write!(
-                f,
-                "interface {found} at offset {at}, the section has described {count}"
-            ),
-            Expected::InterfaceCount { limit } => write!(
-                f,
-                "one interface too many at offset {at}, limit interfaces_max is {limit}"
-            ),
+            Expected::PacketLength { found, room } => {
+                write!(f, "packet of {found} octets at offset {at}, the block has room for {room}")
+            }
+            Expected::Interface { found, count } => {
+                write!(f, "interface {found} at offset {at}, the section has described {count}")
+            }
+            Expected::InterfaceCount { limit } => {
+                write!(f, "one interface too many at offset {at}, limit interfaces_max is {limit}")
+            }
             Expected::OptionLength { code, found, room } => write!(
                 f,
                 "option {code} of {found} octets at offset {at}, the block has room for {room}"
             ),
-            Expected::OptionValue {
-                code,
-                found,
-                length,
-            } => write!(
-                f,
-                "option {code} of {found} octets at offset {at}, need {length}"
-            ),
+            Expected::OptionValue { code, found, length } => {
+                write!(f, "option {code} of {found} octets at offset {at}, need {length}")
+            }
         }
     }
 }

@@ -30,10 +30,7 @@ pub struct Limits {
 impl Default for Limits {
     /// 64 MiB a record, 4096 interfaces.
     fn default() -> Self {
-        Self {
-            record_max: 64 << 20,
-            interfaces_max: 4096,
-        }
+        Self { record_max: 64 << 20, interfaces_max: 4096 }
     }
 }
 
@@ -189,11 +186,7 @@ impl Parser {
     /// A parser at the start of a file.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            offset: 0,
-            file: File::Unknown,
-        }
+        Self { limits, offset: 0, file: File::Unknown }
     }
 
     /// Offset in the file, after decompression, of what comes next.
@@ -230,11 +223,9 @@ impl Parser {
         };
         Ok(match step {
             Step::Need(_) if at_end && data.is_empty() => Step::End,
-            Step::Need(expected) if at_end => Step::TruncatedEnd {
-                offset: self.offset,
-                found: data.len(),
-                expected,
-            },
+            Step::Need(expected) if at_end => {
+                Step::TruncatedEnd { offset: self.offset, found: data.len(), expected }
+            }
             step => {
                 self.offset += length(step.consumed());
                 step
@@ -259,9 +250,7 @@ impl Parser {
                     return short(classic::HEADER_LEN);
                 };
                 self.file = File::Classic(classic::Header::new(octets)?);
-                Ok(Step::Section {
-                    consumed: classic::HEADER_LEN,
-                })
+                Ok(Step::Section { consumed: classic::HEADER_LEN })
             }
             Format::PcapNg => {
                 let mut section = next_generation::Section::default();
@@ -272,13 +261,9 @@ impl Parser {
                 self.file = File::NextGeneration(section);
                 Ok(step)
             }
-            found @ (Format::Gzip | Format::Zstd | Format::Unknown) => Err(Error::new(
-                0,
-                Expected::Magic {
-                    found: *magic,
-                    format: found,
-                },
-            )),
+            found @ (Format::Gzip | Format::Zstd | Format::Unknown) => {
+                Err(Error::new(0, Expected::Magic { found: *magic, format: found }))
+            }
         }
     }
 }

@@ -65,26 +65,16 @@ impl Section {
         let [t0, t1, t2, t3, l0, l1, l2, l3, m0, m1, m2, m3] = *head;
         // Reads the same in either byte order.
         let is_section = u32::from_le_bytes([t0, t1, t2, t3]) == SECTION_HEADER;
-        let order = if is_section {
-            byte_order([m0, m1, m2, m3], offset)?
-        } else {
-            self.order
-        };
+        let order = if is_section { byte_order([m0, m1, m2, m3], offset)? } else { self.order };
         let kind = order.u32([t0, t1, t2, t3]);
         let found = order.u32([l0, l1, l2, l3]);
         let least = least_length(kind);
         if found % 4 != 0 || found < least {
-            return Err(Error::new(
-                offset + 4,
-                Expected::BlockLength { found, least },
-            ));
+            return Err(Error::new(offset + 4, Expected::BlockLength { found, least }));
         }
         if found > limits.record_max {
             let limit = limits.record_max;
-            return Err(Error::new(
-                offset + 4,
-                Expected::RecordLength { found, limit },
-            ));
+            return Err(Error::new(offset + 4, Expected::RecordLength { found, limit }));
         }
         let consumed = size(found);
         let Some(whole) = data.get(..consumed) else {
@@ -95,10 +85,7 @@ impl Section {
         if trailer != found {
             return Err(Error::new(
                 offset + length(body_end),
-                Expected::Trailer {
-                    found: trailer,
-                    length: found,
-                },
+                Expected::Trailer { found: trailer, length: found },
             ));
         }
         let block = Block {
@@ -124,17 +111,12 @@ impl Section {
         if major != 1 || !matches!(minor, 0 | 2) {
             return Err(Error::new(
                 block.offset + 4,
-                Expected::Version {
-                    format: Format::PcapNg,
-                    found: (major, minor),
-                },
+                Expected::Version { format: Format::PcapNg, found: (major, minor) },
             ));
         }
         self.order = order;
         self.interfaces.clear();
-        Ok(Step::Section {
-            consumed: block.consumed,
-        })
+        Ok(Step::Section { consumed: block.consumed })
     }
 
     fn interface<'a>(&mut self, block: Block<'_>, limits: Limits) -> Result<Step<'a>, Error> {
@@ -257,10 +239,7 @@ impl Section {
             Ok(())
         })?;
         let consumed = block.consumed;
-        Ok(Step::Statistics {
-            consumed,
-            statistics,
-        })
+        Ok(Step::Statistics { consumed, statistics })
     }
 
     /// The number at `at` in a body that [`least_length`] has made sure to be long enough.
@@ -319,11 +298,7 @@ impl Resolution {
         match power.checked_sub(9) {
             None => units.checked_mul(10u64.pow(9 - power)),
             // A unit so small that all the units there can be make no nanosecond.
-            Some(power) => Some(
-                10u64
-                    .checked_pow(power)
-                    .map_or(0, |divisor| units / divisor),
-            ),
+            Some(power) => Some(10u64.checked_pow(power).map_or(0, |divisor| units / divisor)),
         }
     }
 }
@@ -354,10 +329,7 @@ fn cut<'a>(block: Block<'a>, at: usize, len: u32, len_at: usize) -> Result<&'a [
     room.get(..size(len)).ok_or_else(|| {
         Error::new(
             block.offset + length(len_at),
-            Expected::PacketLength {
-                found: len,
-                room: room.len(),
-            },
+            Expected::PacketLength { found: len, room: room.len() },
         )
     })
 }
@@ -376,11 +348,7 @@ impl Value<'_> {
         self.octets.try_into().map_err(|_| {
             Error::new(
                 self.offset,
-                Expected::OptionValue {
-                    code: self.code,
-                    found: self.octets.len(),
-                    length: N,
-                },
+                Expected::OptionValue { code: self.code, found: self.octets.len(), length: N },
             )
         })
     }
@@ -394,10 +362,9 @@ fn options(
     mut visit: impl FnMut(&Value<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut at = at;
-    while let (Some(code), Some(len)) = (
-        order.u16_at(block.body, at),
-        order.u16_at(block.body, at.saturating_add(2)),
-    ) {
+    while let (Some(code), Some(len)) =
+        (order.u16_at(block.body, at), order.u16_at(block.body, at.saturating_add(2)))
+    {
         if code == 0 {
             break;
         }
@@ -406,18 +373,10 @@ fn options(
         let Some(octets) = room.get(..usize::from(len)) else {
             return Err(Error::new(
                 offset,
-                Expected::OptionLength {
-                    code,
-                    found: len,
-                    room: room.len(),
-                },
+                Expected::OptionLength { code, found: len, room: room.len() },
             ));
         };
-        visit(&Value {
-            code,
-            octets,
-            offset,
-        })?;
+        visit(&Value { code, octets, offset })?;
         at += 4 + octets.len().next_multiple_of(4);
     }
     Ok(())

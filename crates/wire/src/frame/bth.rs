@@ -42,20 +42,8 @@ impl Bth {
     #[inline(always)]
     #[must_use]
     pub const fn from_octets(octets: &[u8; BTH_LEN]) -> Self {
-        let [
-            opcode,
-            flags,
-            pkey1,
-            pkey0,
-            congestion,
-            qp2,
-            qp1,
-            qp0,
-            ack,
-            psn2,
-            psn1,
-            psn0,
-        ] = *octets;
+        let [opcode, flags, pkey1, pkey0, congestion, qp2, qp1, qp0, ack, psn2, psn1, psn0] =
+            *octets;
         Self {
             opcode: Opcode(opcode),
             solicited: flags & 0x80 != 0,
@@ -81,20 +69,7 @@ impl Bth {
             | ((self.pad & 0x03) << 4)
             | (self.version & 0x0f);
         let ack = (self.ack_request as u8) << 7;
-        [
-            self.opcode.0,
-            flags,
-            pkey1,
-            pkey0,
-            self.congestion,
-            qp2,
-            qp1,
-            qp0,
-            ack,
-            psn2,
-            psn1,
-            psn0,
-        ]
+        [self.opcode.0, flags, pkey1, pkey0, self.congestion, qp2, qp1, qp0, ack, psn2, psn1, psn0]
     }
 }
 
@@ -104,9 +79,7 @@ mod tests {
 
     #[test]
     fn every_field_stands_where_the_standard_puts_it() {
-        let octets = [
-            0x0a, 0xe3, 0x80, 0x01, 0xc0, 0x12, 0x34, 0x56, 0x80, 0xab, 0xcd, 0xef,
-        ];
+        let octets = [0x0a, 0xe3, 0x80, 0x01, 0xc0, 0x12, 0x34, 0x56, 0x80, 0xab, 0xcd, 0xef];
         let bth = Bth::from_octets(&octets);
         let expected = Bth {
             opcode: Opcode(0x0a),

@@ -28,11 +28,7 @@ impl<'a> Span<'a> {
     /// The whole frame.
     pub(super) fn new(frame: &'a [u8], original_len: u32) -> Self {
         let original = usize::try_from(original_len).unwrap_or(usize::MAX);
-        Self {
-            octets: frame,
-            at: 0,
-            end: original.max(frame.len()),
-        }
+        Self { octets: frame, at: 0, end: original.max(frame.len()) }
     }
 
     /// `N` octets, `offset` octets behind the present place.
@@ -62,10 +58,7 @@ impl<'a> Span<'a> {
 
     /// The same container, `count` octets later.
     pub(super) fn skip(self, count: usize) -> Self {
-        Self {
-            at: self.at.saturating_add(count),
-            ..self
-        }
+        Self { at: self.at.saturating_add(count), ..self }
     }
 
     /// The container that starts here and says it has `len` octets: it ends there, or where its
@@ -73,20 +66,13 @@ impl<'a> Span<'a> {
     pub(super) fn limit(self, len: usize) -> Self {
         let end = self.at.saturating_add(len).min(self.end);
         let octets = self.octets.get(..end).unwrap_or(self.octets);
-        Self {
-            octets,
-            end,
-            ..self
-        }
+        Self { octets, end, ..self }
     }
 
     /// The same octets, of which it is known that somebody cut the rest away, nobody knows how
     /// many.
     pub(super) fn cut(self) -> Self {
-        Self {
-            end: usize::MAX,
-            ..self
-        }
+        Self { end: usize::MAX, ..self }
     }
 
     /// Octets captured from the present place on.

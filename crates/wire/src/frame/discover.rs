@@ -36,11 +36,8 @@ impl Carried {
 /// Slower than [`super::decode`]: it tries every layer.
 #[must_use]
 pub fn carries(frame: &[u8], original_len: u32, link: LinkType) -> Option<Carried> {
-    let whole = Inner {
-        span: Span::new(frame, original_len),
-        start: Start::Link(link),
-        segment: 0,
-    };
+    let whole =
+        Inner { span: Span::new(frame, original_len), start: Start::Link(link), segment: 0 };
     let mut around = [None; NESTED_MAX];
     search(whole, &mut around, 0).then_some(Carried { around })
 }

@@ -41,11 +41,7 @@ pub(super) fn v4(span: Span<'_>, wanted: u8) -> Result<Place<'_>, Frame> {
     if header[9] != wanted {
         return Err(Frame::NotRoce(other_protocol(header[9])));
     }
-    let mut addresses = Addresses {
-        family: Family::V4,
-        source: [0; 16],
-        destination: [0; 16],
-    };
+    let mut addresses = Addresses { family: Family::V4, source: [0; 16], destination: [0; 16] };
     addresses.source[..4].copy_from_slice(&header[12..16]);
     addresses.destination[..4].copy_from_slice(&header[16..20]);
     let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
@@ -84,11 +80,7 @@ pub(super) fn v6(span: Span<'_>, wanted: u8) -> Result<Place<'_>, Frame> {
     if header[0] >> 4 != 6 {
         return Err(Frame::NotRoce(NotRoce::BadIpHeader));
     }
-    let mut addresses = Addresses {
-        family: Family::V6,
-        source: [0; 16],
-        destination: [0; 16],
-    };
+    let mut addresses = Addresses { family: Family::V6, source: [0; 16], destination: [0; 16] };
     addresses.source.copy_from_slice(&header[8..24]);
     addresses.destination.copy_from_slice(&header[24..40]);
     let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
@@ -176,17 +168,11 @@ fn extension_missing(place: &Place<'_>, missing: Missing) -> Frame {
 }
 
 fn cut(addresses: Option<Addresses>) -> Frame {
-    Frame::Fault(Fault::Truncated {
-        addresses,
-        port_seen: false,
-    })
+    Frame::Fault(Fault::Truncated { addresses, port_seen: false })
 }
 
 const fn is_extension(next: u8) -> bool {
-    matches!(
-        next,
-        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
-    )
+    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
 
 const fn other_protocol(protocol: u8) -> NotRoce {

@@ -54,21 +54,14 @@ impl UnknownLink {
     /// The registered name, without its prefix, of the commoner ones.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
-        NAMES
-            .iter()
-            .find(|(number, _)| *number == self.number)
-            .map(|(_, name)| *name)
+        NAMES.iter().find(|(number, _)| *number == self.number).map(|(_, name)| *name)
     }
 }
 
 impl fmt::Display for UnknownLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name().unwrap_or("not a name that we know");
-        write!(
-            f,
-            "link type {} ({name}): not one that carries RoCEv2",
-            self.number
-        )
+        write!(f, "link type {} ({name}): not one that carries RoCEv2", self.number)
     }
 }
 

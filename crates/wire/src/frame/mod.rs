@@ -146,14 +146,20 @@ pub enum Frame {
 pub fn decode(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> Decoded {
     if layer == Layer::Outer
         && link == LinkType::Ethernet
-        && let Some(packet) = short::decode(frame, original_len)
+        && let Some(packet) = common(frame, original_len)
     {
-        return Decoded {
-            mirror: None,
-            body: Frame::Roce(packet),
-        };
+        return Decoded { mirror: None, body: Frame::Roce(packet) };
     }
     general(frame, original_len, link, layer)
+}
+
+/// RoCEv2 as nearly all of it looks on Ethernet: at most two tags, no IP options, extension headers
+/// or fragments, lengths that agree, and a BTH that was captured. `None` says nothing: ask
+/// [`decode`], which says the same of what is found here, for a few nanoseconds more.
+#[inline(always)]
+#[must_use]
+pub fn common(frame: &[u8], original_len: u32) -> Option<Packet> {
+    short::decode(frame, original_len)
 }
 
 /// Octets of an Ethernet header without tags.
@@ -206,11 +212,7 @@ fn place<'a>(
         Start::Link(link) => tags::network(span, link)?,
         Start::Ip(family) => (family, span, (0, 0)),
     };
-    let namespace = Namespace {
-        outer_vlan: vlans.0,
-        inner_vlan: vlans.1,
-        segment,
-    };
+    let namespace = Namespace { outer_vlan: vlans.0, inner_vlan: vlans.1, segment };
     let place = match family {
         Family::V4 => ip::v4(span, wanted)?,
         Family::V6 => ip::v6(span, wanted)?,

@@ -24,10 +24,8 @@ pub(super) fn decode(frame: &[u8], original_len: u32) -> Option<Packet> {
 #[inline(never)]
 fn tagged(frame: &[u8], original_len: u32) -> Option<Packet> {
     let head = frame.first_chunk::<22>()?;
-    let mut namespace = Namespace {
-        outer_vlan: vid([head[14], head[15]])?,
-        ..Namespace::default()
-    };
+    let mut namespace =
+        Namespace { outer_vlan: vid([head[14], head[15]])?, ..Namespace::default() };
     match u16::from_be_bytes([head[16], head[17]]) {
         V4 => return v4::<18, 58>(frame, original_len, namespace),
         V6 => return v6::<18, 78>(frame, original_len, namespace),
@@ -64,20 +62,10 @@ fn v4<const AT: usize, const END: usize>(
     if !is_common {
         return None;
     }
-    let mut addresses = Addresses {
-        family: Family::V4,
-        source: [0; 16],
-        destination: [0; 16],
-    };
+    let mut addresses = Addresses { family: Family::V4, source: [0; 16], destination: [0; 16] };
     addresses.source[..4].copy_from_slice(&ip[12..16]);
     addresses.destination[..4].copy_from_slice(&ip[16..20]);
-    let whole = Whole {
-        frame,
-        original_len,
-        ip_offset: AT,
-        bth_offset: END - BTH_LEN,
-        ip_len,
-    };
+    let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
     whole.packet(addresses, namespace, ip.last_chunk()?)
 }
 
@@ -94,20 +82,10 @@ fn v6<const AT: usize, const END: usize>(
         return None;
     }
     let ip_len = u32::from(u16::from_be_bytes([ip[4], ip[5]])) + 40;
-    let mut addresses = Addresses {
-        family: Family::V6,
-        source: [0; 16],
-        destination: [0; 16],
-    };
+    let mut addresses = Addresses { family: Family::V6, source: [0; 16], destination: [0; 16] };
     addresses.source.copy_from_slice(&ip[8..24]);
     addresses.destination.copy_from_slice(&ip[24..40]);
-    let whole = Whole {
-        frame,
-        original_len,
-        ip_offset: AT,
-        bth_offset: END - BTH_LEN,
-        ip_len,
-    };
+    let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
     whole.packet(addresses, namespace, ip.last_chunk()?)
 }
 

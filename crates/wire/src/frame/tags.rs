@@ -45,10 +45,7 @@ pub(super) fn network(span: Span<'_>, link: LinkType) -> Result<Network<'_>, Fra
 pub(super) fn link_missing(missing: Missing) -> Frame {
     match missing {
         Missing::Wire => Frame::NotRoce(NotRoce::TooShort),
-        Missing::Capture => Frame::Fault(Fault::Truncated {
-            addresses: None,
-            port_seen: false,
-        }),
+        Missing::Capture => Frame::Fault(Fault::Truncated { addresses: None, port_seen: false }),
     }
 }
 
@@ -86,11 +83,7 @@ fn loopback(span: Span<'_>) -> Result<Network<'_>, Frame> {
     let octets = span.read::<4>(0).map_err(link_missing)?;
     let big = u32::from_be_bytes(*octets);
     // Address families are small, so the byte order of the writer shows.
-    let family = if big <= 0xffff {
-        big
-    } else {
-        u32::from_le_bytes(*octets)
-    };
+    let family = if big <= 0xffff { big } else { u32::from_le_bytes(*octets) };
     let span = span.skip(4);
     match family {
         2 => Ok((Family::V4, span, (0, 0))),

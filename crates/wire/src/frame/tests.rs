@@ -86,11 +86,7 @@ fn roce(frame: Frame) -> Packet {
 }
 
 fn v4_addresses() -> Addresses {
-    let mut addresses = Addresses {
-        family: Family::V4,
-        source: [0; 16],
-        destination: [0; 16],
-    };
+    let mut addresses = Addresses { family: Family::V4, source: [0; 16], destination: [0; 16] };
     addresses.source[..4].copy_from_slice(&[10, 0, 0, 1]);
     addresses.destination[..4].copy_from_slice(&[10, 0, 0, 2]);
     addresses
@@ -148,17 +144,10 @@ fn compare_ways(frame: &[u8]) -> usize {
             let captured = &frame[..cut];
             let long = general(captured, original_len, LinkType::Ethernet, Layer::Outer);
             if let Some(packet) = short::decode(captured, original_len) {
-                assert_eq!(
-                    Frame::Roce(packet),
-                    long.body,
-                    "{captured:x?} {original_len}"
-                );
+                assert_eq!(Frame::Roce(packet), long.body, "{captured:x?} {original_len}");
                 short_ways += 1;
             }
-            assert_eq!(
-                decode(captured, original_len, LinkType::Ethernet, Layer::Outer),
-                long
-            );
+            assert_eq!(decode(captured, original_len, LinkType::Ethernet, Layer::Outer), long);
         }
     }
     short_ways
@@ -253,10 +242,7 @@ fn ip_options_are_stepped_over() {
         assert_eq!((packet.transport_len, packet.lie), (36, None));
     }
     ip[0] = 0x44;
-    assert_eq!(
-        body(&ethernet(&[], 0x0800, &ip)),
-        Frame::NotRoce(NotRoce::BadIpHeader)
-    );
+    assert_eq!(body(&ethernet(&[], 0x0800, &ip)), Frame::NotRoce(NotRoce::BadIpHeader));
 }
 
 #[test]
@@ -282,24 +268,10 @@ fn ipv6_extension_headers_are_stepped_over() {
         (43, options(17)),
         (44, atomic(17)),
         (51, authentication(17)),
-        (
-            0,
-            [
-                options(43),
-                options(44),
-                atomic(51),
-                authentication(60),
-                long(17),
-            ]
-            .concat(),
-        ),
+        (0, [options(43), options(44), atomic(51), authentication(60), long(17)].concat()),
     ];
     for (next, chain) in chains {
-        let frame = ethernet(
-            &[],
-            0x86dd,
-            &ipv6(next, &[chain.clone(), udp.clone()].concat()),
-        );
+        let frame = ethernet(&[], 0x86dd, &ipv6(next, &[chain.clone(), udp.clone()].concat()));
         let packet = roce(body(&frame));
         assert_eq!(packet.addresses.family, Family::V6);
         assert_eq!(packet.addresses.source, [0xfd; 16]);
@@ -329,11 +301,7 @@ fn fragments_are_faults_of_the_addresses() {
         let mut frame = plain();
         frame[20..22].copy_from_slice(&field.to_be_bytes());
         let addresses = v4_addresses();
-        let fault = Fault::Fragment {
-            first,
-            roce,
-            addresses,
-        };
+        let fault = Fault::Fragment { first, roce, addresses };
         assert_eq!(body(&frame), Frame::Fault(fault));
         assert_eq!(fault.addresses(), Some(addresses));
         frame[23] = 6;
@@ -343,10 +311,7 @@ fn fragments_are_faults_of_the_addresses() {
     let mut frame = plain();
     frame[20] = 0x20;
     frame[37] ^= 1;
-    assert!(matches!(
-        body(&frame),
-        Frame::NotRoce(NotRoce::OtherUdpPort(_))
-    ));
+    assert!(matches!(body(&frame), Frame::NotRoce(NotRoce::OtherUdpPort(_))));
     // Reserved bit and don't-fragment are no fragment.
     frame = plain();
     frame[20] = 0xc0;
@@ -364,20 +329,12 @@ fn ipv6_fragments_are_faults_and_atomic_ones_are_whole() {
     assert!(matches!(body(&frame(17, 0)), Frame::Roce(_)));
     assert!(matches!(
         body(&frame(17, 1)),
-        Frame::Fault(Fault::Fragment {
-            first: true,
-            roce: true,
-            ..
-        })
+        Frame::Fault(Fault::Fragment { first: true, roce: true, .. })
     ));
     for next in [17, 60] {
         assert!(matches!(
             body(&frame(next, 8)),
-            Frame::Fault(Fault::Fragment {
-                first: false,
-                roce: false,
-                ..
-            })
+            Frame::Fault(Fault::Fragment { first: false, roce: false, .. })
         ));
     }
     assert_eq!(body(&frame(6, 8)), Frame::NotRoce(NotRoce::Tcp));
@@ -388,18 +345,9 @@ fn a_capture_that_ends_before_the_bth_does_says_what_it_knows() {
     let frame = plain();
     let addresses = Some(v4_addresses());
     for cut in 0..=frame.len() {
-        let decoded = decode(
-            &frame[..cut],
-            original(&frame),
-            LinkType::Ethernet,
-            Layer::Outer,
-        );
-        let expected = |addresses, port_seen| {
-            Frame::Fault(Fault::Truncated {
-                addresses,
-                port_seen,
-            })
-        };
+        let decoded = decode(&frame[..cut], original(&frame), LinkType::Ethernet, Layer::Outer);
+        let expected =
+            |addresses, port_seen| Frame::Fault(Fault::Truncated { addresses, port_seen });
         match cut {
             0..34 => assert_eq!(decoded.body, expected(None, false), "{cut}"),
             34..38 => assert_eq!(decoded.body, expected(addresses, false), "{cut}"),
@@ -428,13 +376,7 @@ fn a_cut_frame_that_is_known_to_be_other_traffic_is_no_fault() {
             let link = LinkType::Ethernet;
             let body = decode(&frame[..cut], original(&frame), link, Layer::Outer).body;
             if cut < from {
-                assert!(matches!(
-                    body,
-                    Frame::Fault(Fault::Truncated {
-                        port_seen: false,
-                        ..
-                    })
-                ));
+                assert!(matches!(body, Frame::Fault(Fault::Truncated { port_seen: false, .. })));
             } else {
                 assert_eq!(body, Frame::NotRoce(why), "{cut}");
             }
@@ -503,11 +445,7 @@ fn a_bth_beyond_the_frame_is_a_length_that_lies() {
     let frame = plain();
     let addresses = v4_addresses();
     for cut in 34..54 {
-        let fault = Fault::LengthLies {
-            addresses,
-            lie: Lie::IpBeyondFrame,
-            port_seen: cut >= 38,
-        };
+        let fault = Fault::LengthLies { addresses, lie: Lie::IpBeyondFrame, port_seen: cut >= 38 };
         assert_eq!(body(&frame[..cut]), Frame::Fault(fault), "{cut}");
     }
 }
@@ -521,9 +459,7 @@ fn other_links_lead_to_the_same_packet() {
     let mut sll_tagged = vec![0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 0x81, 0x00];
     sll_tagged.extend([0, 9, 0x08, 0x00]);
     sll_tagged.extend(&ip);
-    let mut sll2 = vec![
-        0x86, 0xdd, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0,
-    ];
+    let mut sll2 = vec![0x86, 0xdd, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
     sll2.extend(&ip6);
     let null = |family: [u8; 4], ip: &[u8]| [&family[..], ip].concat();
     for (link, frame, vlan) in [

@@ -33,13 +33,7 @@ pub enum Layer {
 
 impl Layer {
     /// Every layer, in the order in which [`super::carries`] tries them.
-    pub const ALL: [Self; 5] = [
-        Self::Outer,
-        Self::Erspan,
-        Self::Gre,
-        Self::Vxlan,
-        Self::Geneve,
-    ];
+    pub const ALL: [Self; 5] = [Self::Outer, Self::Erspan, Self::Gre, Self::Vxlan, Self::Geneve];
 
     /// The name in lower case, as an option takes it.
     #[must_use]
@@ -162,10 +156,7 @@ impl From<Shut> for Frame {
             Shut::NotRoce(why) => Self::NotRoce(why),
             Shut::Fragment { first } => Self::Fault(Fault::CarrierFragment { first }),
             // Addresses that were seen are the carrier's, not those of the observed layer.
-            Shut::Cut => Self::Fault(Fault::Truncated {
-                addresses: None,
-                port_seen: false,
-            }),
+            Shut::Cut => Self::Fault(Fault::Truncated { addresses: None, port_seen: false }),
         }
     }
 }
@@ -187,9 +178,7 @@ pub(super) fn open_at(
 ) -> Result<(Mirror, Inner<'_>), Closed> {
     let by_udp = matches!(layer, Layer::Vxlan | Layer::Geneve);
     let wanted = if by_udp { ip::UDP } else { ip::GRE };
-    let carrier = place(span, start, 0, wanted)
-        .map_err(|frame| (None, outside(frame)))?
-        .0;
+    let carrier = place(span, start, 0, wanted).map_err(|frame| (None, outside(frame)))?.0;
     match carrier.fragment {
         Fragment::Whole => {}
         Fragment::First if by_udp && is_other_port(&carrier, layer) => return Err(elsewhere()),
@@ -246,29 +235,15 @@ fn gre<'a>(carrier: &Place<'a>, layer: Layer) -> Result<(Mirror, Inner<'a>), Clo
     if is_erspan != (layer == Layer::Erspan) || flags & 0x4007 != 0 {
         return Err(elsewhere());
     }
-    let (has_checksum, has_key, has_sequence) = (
-        flags & 0x8000 != 0,
-        flags & 0x2000 != 0,
-        flags & 0x1000 != 0,
-    );
+    let (has_checksum, has_key, has_sequence) =
+        (flags & 0x8000 != 0, flags & 0x2000 != 0, flags & 0x1000 != 0);
     let key_at = if has_checksum { 8 } else { 4 };
     let sequence_at = if has_key { key_at + 4 } else { key_at };
-    let len = if has_sequence {
-        sequence_at + 4
-    } else {
-        sequence_at
-    };
+    let len = if has_sequence { sequence_at + 4 } else { sequence_at };
     let missing = header_missing(None);
-    let key = if has_key {
-        Some(payload.u32(key_at).map_err(&missing)?)
-    } else {
-        None
-    };
-    let sequence = if has_sequence {
-        Some(payload.u32(sequence_at).map_err(&missing)?)
-    } else {
-        None
-    };
+    let key = if has_key { Some(payload.u32(key_at).map_err(&missing)?) } else { None };
+    let sequence =
+        if has_sequence { Some(payload.u32(sequence_at).map_err(&missing)?) } else { None };
     let mirror = Mirror {
         kind: MirrorKind::Gre,
         session: key.unwrap_or(0),
@@ -289,13 +264,7 @@ fn gre<'a>(carrier: &Place<'a>, layer: Layer) -> Result<(Mirror, Inner<'a>), Clo
         ETHERNET => {
             // NVGRE has the VSID in the upper 24 bits of the key.
             let segment = key.map_or(0, |key| SEGMENT_NVGRE | (key >> 8));
-            Ok((
-                mirror,
-                Inner {
-                    segment,
-                    ..mirrored(span)
-                },
-            ))
+            Ok((mirror, Inner { segment, ..mirrored(span) }))
         }
         IPV4 => Ok((mirror, packet(span, Family::V4, 0))),
         IPV6 => Ok((mirror, packet(span, Family::V6, 0))),
@@ -335,14 +304,7 @@ fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clo
     let span = cut_if(span.skip(len), mirror.truncated);
     let start = Start::Link(start);
     let segment = 0;
-    Ok((
-        mirror,
-        Inner {
-            span,
-            start,
-            segment,
-        },
-    ))
+    Ok((mirror, Inner { span, start, segment }))
 }
 
 /// The first four octets, which types II and III share.
@@ -365,13 +327,7 @@ fn vxlan<'a>(carrier: &Place<'a>) -> Result<(Mirror, Inner<'a>), Closed> {
     }
     let span = carrier.payload.skip(UDP_LEN + 8);
     let segment = SEGMENT_VXLAN | vni;
-    Ok((
-        mirror,
-        Inner {
-            segment,
-            ..mirrored(span)
-        },
-    ))
+    Ok((mirror, Inner { segment, ..mirrored(span) }))
 }
 
 fn geneve<'a>(carrier: &Place<'a>) -> Result<(Mirror, Inner<'a>), Closed> {
@@ -386,13 +342,7 @@ fn geneve<'a>(carrier: &Place<'a>) -> Result<(Mirror, Inner<'a>), Closed> {
     let span = carrier.payload.skip(UDP_LEN + 8 + options);
     let segment = SEGMENT_GENEVE | vni;
     match u16::from_be_bytes([header[2], header[3]]) {
-        ETHERNET => Ok((
-            mirror,
-            Inner {
-                segment,
-                ..mirrored(span)
-            },
-        )),
+        ETHERNET => Ok((mirror, Inner { segment, ..mirrored(span) })),
         IPV4 => Ok((mirror, packet(span, Family::V4, segment))),
         IPV6 => Ok((mirror, packet(span, Family::V6, segment))),
         _ => Err(other(mirror)),
@@ -421,19 +371,11 @@ fn overlay(kind: MirrorKind, vni: u32, carrier: &Place<'_>) -> Mirror {
 }
 
 fn mirrored(span: Span<'_>) -> Inner<'_> {
-    Inner {
-        span,
-        start: Start::Link(LinkType::Ethernet),
-        segment: 0,
-    }
+    Inner { span, start: Start::Link(LinkType::Ethernet), segment: 0 }
 }
 
 fn packet(span: Span<'_>, family: Family, segment: u32) -> Inner<'_> {
-    Inner {
-        span,
-        start: Start::Ip(family),
-        segment,
-    }
+    Inner { span, start: Start::Ip(family), segment }
 }
 
 fn cut_if(span: Span<'_>, truncated: bool) -> Span<'_> {

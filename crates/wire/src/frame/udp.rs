@@ -37,22 +37,14 @@ pub(super) enum Fragment {
 pub(super) fn decode(place: &Place<'_>, namespace: Namespace) -> Frame {
     let addresses = place.addresses;
     if place.fragment == Fragment::Later {
-        return Frame::Fault(Fault::Fragment {
-            first: false,
-            roce: false,
-            addresses,
-        });
+        return Frame::Fault(Fault::Fragment { first: false, roce: false, addresses });
     }
     let first = place.fragment == Fragment::First;
     // The port takes the first four octets, the whole header eight.
     let smallest = if first { 4 } else { UDP_LEN };
     if place.payload_len < smallest {
         if first {
-            return Frame::Fault(Fault::Fragment {
-                first,
-                roce: false,
-                addresses,
-            });
+            return Frame::Fault(Fault::Fragment { first, roce: false, addresses });
         }
         return Frame::NotRoce(NotRoce::BadUdpHeader);
     }
@@ -62,11 +54,7 @@ pub(super) fn decode(place: &Place<'_>, namespace: Namespace) -> Frame {
         Ok(other) => return Frame::NotRoce(NotRoce::OtherUdpPort(other)),
     }
     if first {
-        return Frame::Fault(Fault::Fragment {
-            first,
-            roce: true,
-            addresses,
-        });
+        return Frame::Fault(Fault::Fragment { first, roce: true, addresses });
     }
     match transport(place, namespace) {
         Ok(packet) => Frame::Roce(packet),
@@ -107,15 +95,8 @@ fn transport(place: &Place<'_>, namespace: Namespace) -> Result<Packet, Frame> {
 fn not_had(place: &Place<'_>, missing: Missing, port_seen: bool) -> Frame {
     let addresses = place.addresses;
     Frame::Fault(match missing {
-        Missing::Capture => Fault::Truncated {
-            addresses: Some(addresses),
-            port_seen,
-        },
-        Missing::Wire => Fault::LengthLies {
-            addresses,
-            lie: Lie::IpBeyondFrame,
-            port_seen,
-        },
+        Missing::Capture => Fault::Truncated { addresses: Some(addresses), port_seen },
+        Missing::Wire => Fault::LengthLies { addresses, lie: Lie::IpBeyondFrame, port_seen },
     })
 }
 

@@ -9,10 +9,7 @@ use wire::frame::{Fault, Frame, Layer, LinkType, NotRoce, Packet};
 use wire::icrc::{IcrcVerdict, check};
 
 fn facts(path: &Path) -> Value {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .expect("a name");
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
     let text = read(&path.with_file_name(format!("{name}.json")));
     serde_json::from_slice::<Value>(&text).expect("JSON")["facts"].take()
 }
@@ -108,15 +105,9 @@ fn roce_packets(name: &str) -> Vec<Packet> {
 fn one_bit_that_is_wrong_makes_the_icrc_bad_unless_a_router_may_change_it() {
     for (name, free) in [
         // TOS, TTL, checksum; UDP checksum; FECN and BECN.
-        (
-            "softroce/a1_send_pingpong.rcv.pcap",
-            vec![15, 22, 24, 25, 40, 41, 46],
-        ),
+        ("softroce/a1_send_pingpong.rcv.pcap", vec![15, 22, 24, 25, 40, 41, 46]),
         // Class, flow label, hop limit, the same of UDP and BTH.
-        (
-            "softroce/h1_write_ipv6.rcv.pcap",
-            vec![15, 16, 17, 21, 60, 61, 66],
-        ),
+        ("softroce/h1_write_ipv6.rcv.pcap", vec![15, 16, 17, 21, 60, 61, 66]),
     ] {
         let records = packets(&read(&captures(name)));
         let (record, packet) = records
@@ -134,21 +125,11 @@ fn one_bit_that_is_wrong_makes_the_icrc_bad_unless_a_router_may_change_it() {
             let good = check(&data, &packet) == IcrcVerdict::Good;
             assert_eq!(good, free.contains(&at), "octet {at} of {name}");
         }
-        let cut = Packet {
-            captured_len: packet.transport_len - 1,
-            ..packet
-        };
+        let cut = Packet { captured_len: packet.transport_len - 1, ..packet };
         assert_eq!(check(&record.data, &cut), IcrcVerdict::NotCaptured);
-        let short = Packet {
-            transport_len: 15,
-            captured_len: 15,
-            ..packet
-        };
+        let short = Packet { transport_len: 15, captured_len: 15, ..packet };
         assert_eq!(check(&record.data, &short), IcrcVerdict::NoRoom);
-        let options = Packet {
-            bth_offset: packet.bth_offset + 4,
-            ..packet
-        };
+        let options = Packet { bth_offset: packet.bth_offset + 4, ..packet };
         assert_eq!(check(&record.data, &options), IcrcVerdict::NotDefined);
     }
 }
@@ -173,10 +154,7 @@ fn the_made_pfc_frames_count_as_is_written_beside_them() {
     // PFC-count.4
     assert_eq!(
         others,
-        [
-            Frame::NotRoce(NotRoce::MacControl),
-            Frame::NotRoce(NotRoce::OtherEtherType(0x8809)),
-        ]
+        [Frame::NotRoce(NotRoce::MacControl), Frame::NotRoce(NotRoce::OtherEtherType(0x8809)),]
     );
 }
 
@@ -189,37 +167,21 @@ fn made_captures_show_what_they_are_about() {
     assert_eq!(vlans("made/in-order.pcap"), (false, false));
     assert_eq!(vlans("made/vlan.pcap"), (true, false));
     assert_eq!(vlans("made/qinq.pcap"), (true, true));
-    assert!(
-        roce_packets("made/odd-ports.pcap")
-            .iter()
-            .any(|packet| packet.source_port == 4789)
-    );
+    assert!(roce_packets("made/odd-ports.pcap").iter().any(|packet| packet.source_port == 4789));
     assert!(
         roce_packets("made/bad-transport-version.pcap")
             .iter()
             .any(|packet| packet.bth.version != 0)
     );
-    assert!(
-        roce_packets("made/short-reth.pcap")
-            .iter()
-            .any(|packet| !packet.extension_fits())
-    );
-    assert!(
-        roce_packets("made/write-imm-empty.pcap")
-            .iter()
-            .all(Packet::extension_fits)
-    );
+    assert!(roce_packets("made/short-reth.pcap").iter().any(|packet| !packet.extension_fits()));
+    assert!(roce_packets("made/write-imm-empty.pcap").iter().all(Packet::extension_fits));
     assert!(roce_packets("made/snaplen-64.pcap").iter().all(|packet| {
         packet.captured_len < packet.transport_len && packet.bth.opcode.is_defined()
     }));
-    assert!(
-        packets(&read(&captures("made/other-udp.pcap")))
-            .iter()
-            .any(|record| matches!(
-                record.decode(Layer::Outer).body,
-                Frame::NotRoce(NotRoce::OtherUdpPort(_))
-            ))
-    );
+    assert!(packets(&read(&captures("made/other-udp.pcap"))).iter().any(|record| matches!(
+        record.decode(Layer::Outer).body,
+        Frame::NotRoce(NotRoce::OtherUdpPort(_))
+    )));
 }
 
 #[test]
@@ -250,11 +212,8 @@ fn times_are_the_same_in_every_format() {
             .map(|record| record.time_ns.expect("a time") / 1_000_000)
             .collect()
     };
-    for name in [
-        "big-endian-microseconds.pcap",
-        "little-endian-microseconds.pcap",
-        "pcapng.pcapng",
-    ] {
+    for name in ["big-endian-microseconds.pcap", "little-endian-microseconds.pcap", "pcapng.pcapng"]
+    {
         let text = read(&captures("made").join(Path::new(name).with_extension("json")));
         let expected: Value = serde_json::from_slice(&text).expect("JSON");
         let times = times(&format!("made/{name}"));
@@ -270,23 +229,15 @@ fn drops_that_a_capture_tells_of_are_seen() {
         .iter()
         .map(|record| record.drops_before)
         .collect();
-    assert_eq!(
-        drops.iter().flatten().filter(|drops| **drops > 0).count(),
-        1
-    );
+    assert_eq!(drops.iter().flatten().filter(|drops| **drops > 0).count(), 1);
     let drops: Vec<_> = events(&read(&captures("made/drops-in-statistics.pcapng")))
         .into_iter()
         .filter_map(|event| match event {
-            Event::Statistics(Statistics {
-                if_drop, os_drop, ..
-            }) => Some((if_drop, os_drop)),
+            Event::Statistics(Statistics { if_drop, os_drop, .. }) => Some((if_drop, os_drop)),
             _ => None,
         })
         .collect();
-    assert!(
-        drops.len() >= 2,
-        "two readings make a difference: {drops:?}"
-    );
+    assert!(drops.len() >= 2, "two readings make a difference: {drops:?}");
     assert_ne!(drops.first(), drops.last());
     // No interface of ours is anything but Ethernet.
     for path in every_capture(&["made", "softroce"]) {

@@ -28,18 +28,12 @@ fn pcap_is_read_in_both_byte_orders_and_both_units() {
             assert_eq!(all[1], Event::Interface(0, Ok(LinkType::Ethernet), 65_535));
             let packets = packets(&octets);
             assert_eq!(packets.len(), 2);
-            assert_eq!(
-                packets[0].time_ns,
-                Some(1_790_000_000_000_000_000 + 999_999 * unit)
-            );
+            assert_eq!(packets[0].time_ns, Some(1_790_000_000_000_000_000 + 999_999 * unit));
             assert_eq!(packets[0].original_len, 1000);
             assert_eq!(packets[0].data, [1, 2, 3]);
             assert_eq!(packets[0].drops_before, None, "pcap cannot say");
             let largest = u64::from(u32::MAX);
-            assert_eq!(
-                packets[1].time_ns,
-                Some(largest * 1_000_000_000 + largest * unit)
-            );
+            assert_eq!(packets[1].time_ns, Some(largest * 1_000_000_000 + largest * unit));
         }
     }
 }
@@ -71,18 +65,12 @@ fn other_kinds_of_pcap_are_refused_by_name() {
 
 #[test]
 fn a_file_that_is_no_capture_is_refused() {
-    assert_eq!(
-        error(&[]),
-        "0 octets in all, too few for a pcap or pcapng header"
-    );
+    assert_eq!(error(&[]), "0 octets in all, too few for a pcap or pcapng header");
     assert_eq!(
         error(&pcap(Order::Little, MICROSECONDS, 1)[..23]),
         "23 octets in all, too few for a pcap or pcapng header"
     );
-    assert_eq!(
-        error(b"hello, world"),
-        "first octets 68 65 6c 6c, need those of pcap or pcapng"
-    );
+    assert_eq!(error(b"hello, world"), "first octets 68 65 6c 6c, need those of pcap or pcapng");
     assert_eq!(
         error(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]),
         "first octets 1f 8b 08 00 (gzip), need those of pcap or pcapng"
@@ -122,10 +110,7 @@ fn a_file_that_ends_inside_a_record_is_good_up_to_there() {
 
 #[test]
 fn a_record_of_the_limit_is_read_and_one_octet_more_is_refused() {
-    let limits = Limits {
-        record_max: 100,
-        ..Limits::default()
-    };
+    let limits = Limits { record_max: 100, ..Limits::default() };
     for (size, good) in [(99, true), (100, true), (101, false)] {
         let mut writer = PcapWriter::new(Order::Big, MICROSECONDS, 0, 1);
         writer.record(0, 0, 0, &vec![0; size]);
@@ -165,11 +150,7 @@ fn everything(order: Order) -> Vec<u8> {
     writer.statistics(
         1,
         1_000_000,
-        &[
-            (4, &order.u64(100)),
-            (5, &order.u64(u64::MAX)),
-            (7, &order.u64(3)),
-        ],
+        &[(4, &order.u64(100)), (5, &order.u64(u64::MAX)), (7, &order.u64(3))],
     );
     writer.statistics(0, 0, &[]);
     writer.section(order);
@@ -192,13 +173,7 @@ fn pcapng_is_read_in_both_byte_orders() {
                     panic!("a known link");
                 };
                 let times = (packet.time_ns, packet.drops_before);
-                (
-                    packet.interface,
-                    link,
-                    times,
-                    packet.original_len,
-                    packet.data,
-                )
+                (packet.interface, link, times, packet.original_len, packet.data)
             })
             .collect();
         let sll = LinkType::Sll;
@@ -206,13 +181,7 @@ fn pcapng_is_read_in_both_byte_orders() {
         assert_eq!(
             packets,
             [
-                (
-                    0,
-                    LinkType::Ethernet,
-                    (Some(2_000_000_001), None),
-                    1500,
-                    vec![1, 2, 3]
-                ),
+                (0, LinkType::Ethernet, (Some(2_000_000_001), None), 1500, vec![1, 2, 3]),
                 (1, sll, (time, Some(7)), 4, vec![4, 5, 6, 7]),
                 (1, sll, (time, Some(9)), 1, vec![8]),
                 (1, sll, (time, None), 1, vec![9]),
@@ -256,11 +225,9 @@ fn byte_orders_may_change_between_sections() {
 
 #[test]
 fn a_file_in_pieces_of_any_size_gives_the_same() {
-    for octets in [
-        everything(Order::Little),
-        everything(Order::Big),
-        pcap(Order::Little, NANOSECONDS, 101),
-    ] {
+    for octets in
+        [everything(Order::Little), everything(Order::Big), pcap(Order::Little, NANOSECONDS, 101)]
+    {
         let whole = events(&octets);
         for piece in [1, 2, 3, 7, 16, 61] {
             let pieces = events_in_pieces(&octets, piece, Limits::default());
@@ -271,11 +238,9 @@ fn a_file_in_pieces_of_any_size_gives_the_same() {
 
 #[test]
 fn every_octet_changed_gives_a_step_or_an_error_and_nothing_else() {
-    for octets in [
-        everything(Order::Little),
-        everything(Order::Big),
-        pcap(Order::Big, MICROSECONDS, 1),
-    ] {
+    for octets in
+        [everything(Order::Little), everything(Order::Big), pcap(Order::Big, MICROSECONDS, 1)]
+    {
         for at in 0..octets.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut octets = octets.clone();
@@ -301,15 +266,9 @@ fn faults_of_pcapng_say_what_was_expected_and_where() {
     // Section header 28 octets, interface 20: the third block starts at 48.
     let mut octets = with_block(99, &[0; 8]);
     octets[52] = 21;
-    assert_eq!(
-        error(&octets),
-        "block length 21 at offset 52, need a multiple of 4, at least 12"
-    );
+    assert_eq!(error(&octets), "block length 21 at offset 52, need a multiple of 4, at least 12");
     octets[52] = 8;
-    assert_eq!(
-        error(&octets),
-        "block length 8 at offset 52, need a multiple of 4, at least 12"
-    );
+    assert_eq!(error(&octets), "block length 8 at offset 52, need a multiple of 4, at least 12");
     let mut octets = with_block(99, &[0; 8]);
     octets[64] = 24;
     assert_eq!(
@@ -340,10 +299,7 @@ fn faults_of_pcapng_say_what_was_expected_and_where() {
     );
     let mut body = vec![0; 16];
     body[12..16].copy_from_slice(&[5, 0, 0, 0]);
-    assert_eq!(
-        error(&with_block(5, &body)),
-        "option 5 of 0 octets at offset 68, need 8"
-    );
+    assert_eq!(error(&with_block(5, &body)), "option 5 of 0 octets at offset 68, need 8");
     let mut octets = with_block(99, &[]);
     octets[8] = 0;
     assert_eq!(
@@ -357,10 +313,7 @@ fn faults_of_pcapng_say_what_was_expected_and_where() {
 
 #[test]
 fn interfaces_are_bounded() {
-    let limits = Limits {
-        interfaces_max: 2,
-        ..Limits::default()
-    };
+    let limits = Limits { interfaces_max: 2, ..Limits::default() };
     for (count, good) in [(1, true), (2, true), (3, false)] {
         let mut writer = PcapNgWriter::new(Order::Little);
         for _ in 0..count {
@@ -388,10 +341,7 @@ fn an_error_leaves_the_parser_as_it_was() {
     assert_eq!(parser.offset(), offset);
     // The same parser reads the block once it is good.
     octets[from + 8..from + 28].fill(0);
-    assert!(matches!(
-        parser.next(&octets[from..], true),
-        Ok(Step::Packet { .. })
-    ));
+    assert!(matches!(parser.next(&octets[from..], true), Ok(Step::Packet { .. })));
 }
 
 #[test]

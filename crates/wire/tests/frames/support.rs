@@ -7,9 +7,7 @@ use wire::frame::{Decoded, Layer, LinkType, UnknownLink, decode};
 
 /// A folder of the captures, or a file in one.
 pub fn captures(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/captures")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/captures").join(name)
 }
 
 pub fn read(path: &Path) -> Vec<u8> {
@@ -96,12 +94,9 @@ pub fn events_in_pieces(
             }
             Step::Packet { record, .. } => Event::Packet(Owned::new(record)),
             Step::Section { .. } => Event::Section,
-            Step::Interface {
-                interface,
-                link,
-                snap_len,
-                ..
-            } => Event::Interface(interface, link, snap_len),
+            Step::Interface { interface, link, snap_len, .. } => {
+                Event::Interface(interface, link, snap_len)
+            }
             Step::Statistics { statistics, .. } => Event::Statistics(statistics),
             Step::Skipped { .. } => Event::Skipped,
             Step::TruncatedEnd { offset, .. } => {
@@ -204,10 +199,7 @@ pub struct PcapNgWriter {
 impl PcapNgWriter {
     /// Starts with a section header.
     pub fn new(order: Order) -> Self {
-        let mut writer = Self {
-            order,
-            octets: Vec::new(),
-        };
+        let mut writer = Self { order, octets: Vec::new() };
         writer.section(order);
         writer
     }

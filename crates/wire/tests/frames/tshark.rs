@@ -106,10 +106,7 @@ fn every_capture_is_what_tshark_says_it_is() {
             .chunks(paths.len().div_ceil(4))
             .map(|paths| scope.spawn(|| compare(paths)))
             .collect();
-        parts
-            .into_iter()
-            .map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .sum()
+        parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).sum()
     });
     assert!(compared > 100_000, "only {compared} packets were compared");
 }

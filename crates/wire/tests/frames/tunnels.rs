@@ -9,10 +9,7 @@ fn records(name: &str) -> Vec<Owned> {
 }
 
 fn decoded(name: &str, layer: Layer) -> Vec<Decoded> {
-    records(name)
-        .iter()
-        .map(|record| record.decode(layer))
-        .collect()
+    records(name).iter().map(|record| record.decode(layer)).collect()
 }
 
 #[test]
@@ -22,11 +19,7 @@ fn every_type_of_erspan_is_told_apart_and_shows_the_frame_inside() {
         ("zeek__erspanII.pcap", MirrorKind::ErspanII, true),
         ("zeek__erspanIII.pcap", MirrorKind::ErspanIII, true),
         ("zeek__gre-erspan3-dot1q.pcap", MirrorKind::ErspanIII, false),
-        (
-            "tcpdump__erspan-type-iii-ft-0.pcap",
-            MirrorKind::ErspanIII,
-            false,
-        ),
+        ("tcpdump__erspan-type-iii-ft-0.pcap", MirrorKind::ErspanIII, false),
     ] {
         let all = decoded(name, Layer::Erspan);
         assert!(!all.is_empty());
@@ -72,18 +65,12 @@ fn sequence_numbers_and_sessions_of_a_mirror_are_those_that_it_wrote() {
         ("zeek__erspanII.pcap", 1796, 100, 23),
         ("zeek__erspanIII.pcap", 62_123_356, 0, 20),
     ] {
-        let mirrors: Vec<_> = decoded(name, Layer::Erspan)
-            .iter()
-            .filter_map(|decoded| decoded.mirror)
-            .collect();
+        let mirrors: Vec<_> =
+            decoded(name, Layer::Erspan).iter().filter_map(|decoded| decoded.mirror).collect();
         assert_eq!(mirrors[0].sequence, Some(first), "{name}");
         assert_eq!((mirrors[0].session, mirrors[0].vlan), (session, vlan));
         for pair in mirrors.windows(2) {
-            assert_eq!(
-                pair[0].sequence.map(|number| number + 1),
-                pair[1].sequence,
-                "{name}"
-            );
+            assert_eq!(pair[0].sequence.map(|number| number + 1), pair[1].sequence, "{name}");
         }
     }
 }
@@ -95,10 +82,7 @@ fn an_absurd_snap_length_and_a_cut_frame_are_no_error() {
     assert_eq!(records[0].original_len, 188_109);
     let decoded = records[0].decode(Layer::Erspan);
     assert!(decoded.mirror.is_some(), "{decoded:?}");
-    assert!(matches!(
-        decoded.body,
-        Frame::Fault(Fault::Truncated { .. }) | Frame::NotRoce(_)
-    ));
+    assert!(matches!(decoded.body, Frame::Fault(Fault::Truncated { .. }) | Frame::NotRoce(_)));
 }
 
 #[test]
@@ -117,32 +101,21 @@ fn vxlan_shows_the_frame_inside() {
         inside.iter().map(|(why, _)| *why).collect::<Vec<_>>(),
         [NotRoce::Arp, NotRoce::Icmp]
     );
-    assert_eq!(
-        inside
-            .iter()
-            .map(|(_, vni)| *vni)
-            .collect::<BTreeSet<_>>()
-            .len(),
-        1
-    );
+    assert_eq!(inside.iter().map(|(_, vni)| *vni).collect::<BTreeSet<_>>().len(), 1);
 }
 
 #[test]
 fn stacked_tags_are_looked_through() {
-    for (name, why) in [
-        ("tcpdump__802.1ad_QinQ.pcap", NotRoce::Arp),
-        ("zeek__vlan-qinqinq.pcap", NotRoce::Tcp),
-    ] {
+    for (name, why) in
+        [("tcpdump__802.1ad_QinQ.pcap", NotRoce::Arp), ("zeek__vlan-qinqinq.pcap", NotRoce::Tcp)]
+    {
         for decoded in decoded(name, Layer::Outer) {
             assert_eq!(decoded.body, Frame::NotRoce(why), "{name}");
         }
     }
     let labels = decoded("zeek__mpls-in-vlan.pcap", Layer::Outer);
     assert_eq!(
-        labels
-            .iter()
-            .map(|decoded| decoded.body)
-            .collect::<Vec<_>>(),
+        labels.iter().map(|decoded| decoded.body).collect::<Vec<_>>(),
         [
             Frame::NotRoce(NotRoce::Tcp),
             Frame::NotRoce(NotRoce::Mpls),

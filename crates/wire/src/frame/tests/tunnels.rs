@@ -4,11 +4,7 @@ use super::*;
 
 /// A tagged RoCEv2 frame, as a mirror copies it.
 fn mirrored() -> Vec<u8> {
-    ethernet(
-        &[(0x8100, 100)],
-        0x0800,
-        &ipv4(17, &udp(ROCE_PORT, &transport())),
-    )
+    ethernet(&[(0x8100, 100)], 0x0800, &ipv4(17, &udp(ROCE_PORT, &transport())))
 }
 
 fn carrier(protocol: u8, payload: &[u8]) -> Vec<u8> {
@@ -53,34 +49,10 @@ fn the_same_frame_in_every_type_of_erspan_is_the_same_packet() {
     let mut packets = Vec::new();
     for (frame, kind, session, sequence, vlan) in [
         (erspan_i(&inner), MirrorKind::ErspanI, 0, None, 0),
-        (
-            erspan_ii(0, &inner),
-            MirrorKind::ErspanII,
-            513,
-            Some(7),
-            100,
-        ),
-        (
-            erspan_iii(0, 0, false, &inner),
-            MirrorKind::ErspanIII,
-            513,
-            Some(7),
-            100,
-        ),
-        (
-            erspan_iii(0, 0, true, &inner),
-            MirrorKind::ErspanIII,
-            513,
-            Some(7),
-            100,
-        ),
-        (
-            erspan_iii(0, 2, false, &inner[18..]),
-            MirrorKind::ErspanIII,
-            513,
-            Some(7),
-            100,
-        ),
+        (erspan_ii(0, &inner), MirrorKind::ErspanII, 513, Some(7), 100),
+        (erspan_iii(0, 0, false, &inner), MirrorKind::ErspanIII, 513, Some(7), 100),
+        (erspan_iii(0, 0, true, &inner), MirrorKind::ErspanIII, 513, Some(7), 100),
+        (erspan_iii(0, 2, false, &inner[18..]), MirrorKind::ErspanIII, 513, Some(7), 100),
     ] {
         let decoded = at(&frame, Layer::Erspan);
         let mirror = decoded.mirror.expect("a mirror");
@@ -89,43 +61,21 @@ fn the_same_frame_in_every_type_of_erspan_is_the_same_packet() {
         assert_eq!(mirror.addresses.source[..4], [172, 16, 0, 1]);
         let packet = roce(decoded.body);
         assert_eq!(packet.bth_offset, original(&frame) - 36);
-        packets.push(Packet {
-            ip_offset: 0,
-            bth_offset: 0,
-            ..packet
-        });
+        packets.push(Packet { ip_offset: 0, bth_offset: 0, ..packet });
         // Outside, it is GRE and nothing else.
-        assert_eq!(
-            at(&frame, Layer::Outer).body,
-            Frame::NotRoce(NotRoce::OtherIpProtocol(47))
-        );
+        assert_eq!(at(&frame, Layer::Outer).body, Frame::NotRoce(NotRoce::OtherIpProtocol(47)));
         let elsewhere = Frame::NotRoce(NotRoce::OutsideLayer);
         for layer in [Layer::Gre, Layer::Vxlan, Layer::Geneve] {
-            assert_eq!(
-                at(&frame, layer),
-                Decoded {
-                    mirror: None,
-                    body: elsewhere
-                }
-            );
+            assert_eq!(at(&frame, layer), Decoded { mirror: None, body: elsewhere });
         }
     }
-    assert_eq!(
-        packets[0].namespace.outer_vlan, 100,
-        "the mirrored frame's own tag"
-    );
+    assert_eq!(packets[0].namespace.outer_vlan, 100, "the mirrored frame's own tag");
     assert_eq!(packets[0], packets[1]);
     assert_eq!(packets[0], packets[2]);
     assert_eq!(packets[0], packets[3]);
     // Only the packet was mirrored, so its tag is not there.
     let namespace = Namespace::default();
-    assert_eq!(
-        Packet {
-            namespace,
-            ..packets[0]
-        },
-        packets[4]
-    );
+    assert_eq!(Packet { namespace, ..packets[0] }, packets[4]);
 }
 
 #[test]
@@ -141,16 +91,8 @@ fn the_sequence_number_of_a_mirror_is_told_whatever_it_carries() {
     // A frame that the capture cut behind the header.
     let frame = erspan_ii(0, &mirrored());
     let captured = &frame[..18 + 20 + 8 + 8 + 10];
-    let decoded = decode(
-        captured,
-        original(&frame),
-        LinkType::Ethernet,
-        Layer::Erspan,
-    );
-    assert!(matches!(
-        decoded.body,
-        Frame::Fault(Fault::Truncated { .. })
-    ));
+    let decoded = decode(captured, original(&frame), LinkType::Ethernet, Layer::Erspan);
+    assert!(matches!(decoded.body, Frame::Fault(Fault::Truncated { .. })));
     assert_eq!(decoded.mirror.and_then(|mirror| mirror.sequence), Some(7));
 }
 
@@ -158,10 +100,7 @@ fn the_sequence_number_of_a_mirror_is_told_whatever_it_carries() {
 fn a_frame_that_the_mirror_cut_is_not_called_a_lie() {
     let inner = mirrored();
     for (flags, lie) in [(0x04, None), (0x00, Some(Lie::IpBeyondFrame))] {
-        for frame in [
-            erspan_ii(flags, &inner[..60]),
-            erspan_iii(flags, 0, false, &inner[..60]),
-        ] {
+        for frame in [erspan_ii(flags, &inner[..60]), erspan_iii(flags, 0, false, &inner[..60])] {
             let packet = roce(at(&frame, Layer::Erspan).body);
             assert_eq!(packet.lie, lie);
             assert_eq!((packet.transport_len, packet.captured_len), (36, 14));
@@ -170,10 +109,7 @@ fn a_frame_that_the_mirror_cut_is_not_called_a_lie() {
     let frame = erspan_ii(0x04, &inner[..50]);
     assert!(matches!(
         at(&frame, Layer::Erspan).body,
-        Frame::Fault(Fault::Truncated {
-            addresses: Some(_),
-            port_seen: true
-        })
+        Frame::Fault(Fault::Truncated { addresses: Some(_), port_seen: true })
     ));
 }
 
@@ -213,11 +149,7 @@ fn gre_with_every_combination_of_its_optional_fields_is_read() {
         assert_eq!(decoded.body, Frame::NotRoce(NotRoce::OutsideLayer));
     }
     let decoded = at(&gre(&[0, 1, 0x08, 0], &ip), Layer::Gre);
-    assert_eq!(
-        decoded.body,
-        Frame::NotRoce(NotRoce::OutsideLayer),
-        "version 1"
-    );
+    assert_eq!(decoded.body, Frame::NotRoce(NotRoce::OutsideLayer), "version 1");
 }
 
 #[test]
@@ -236,22 +168,13 @@ fn vxlan_gives_its_segment() {
     let frame = carrier(17, &udp(VXLAN_PORT, &[&header[..], &mirrored()].concat()));
     let decoded = at(&frame, Layer::Vxlan);
     let mirror = decoded.mirror.expect("VXLAN");
-    assert_eq!(
-        (mirror.kind, mirror.session),
-        (MirrorKind::Vxlan, 0xab_cdef)
-    );
+    assert_eq!((mirror.kind, mirror.session), (MirrorKind::Vxlan, 0xab_cdef));
     assert_eq!(roce(decoded.body).namespace.segment, 0x01ab_cdef);
     let none = [0x00, 0, 0, 0, 0xab, 0xcd, 0xef, 0];
     let frame = carrier(17, &udp(VXLAN_PORT, &[&none[..], &mirrored()].concat()));
-    assert_eq!(
-        at(&frame, Layer::Vxlan).body,
-        Frame::NotRoce(NotRoce::OtherEncapsulated)
-    );
+    assert_eq!(at(&frame, Layer::Vxlan).body, Frame::NotRoce(NotRoce::OtherEncapsulated));
     let frame = carrier(17, &udp(4790, &[&header[..], &mirrored()].concat()));
-    assert_eq!(
-        at(&frame, Layer::Vxlan).body,
-        Frame::NotRoce(NotRoce::OutsideLayer)
-    );
+    assert_eq!(at(&frame, Layer::Vxlan).body, Frame::NotRoce(NotRoce::OutsideLayer));
 }
 
 #[test]
@@ -300,12 +223,7 @@ fn addresses_of_the_carrier_are_never_given_as_those_of_the_layer() {
     let frame = erspan_ii(0, &mirrored());
     let ends = 18 + 20 + 8 + 8 + 18 + 20;
     for cut in 0..ends {
-        let decoded = decode(
-            &frame[..cut],
-            original(&frame),
-            LinkType::Ethernet,
-            Layer::Erspan,
-        );
+        let decoded = decode(&frame[..cut], original(&frame), LinkType::Ethernet, Layer::Erspan);
         match decoded.body {
             Frame::Fault(fault) => assert_eq!(fault.addresses(), None, "{cut}"),
             other => panic!("{other:?} at {cut}"),
@@ -328,22 +246,10 @@ fn a_user_can_be_told_at_which_layer_roce_stands() {
     };
     for (frame, around, layer) in [
         (plain(), kinds(&[]), Some(Layer::Outer)),
-        (
-            erspan_i(&inner),
-            kinds(&[MirrorKind::ErspanI]),
-            Some(Layer::Erspan),
-        ),
-        (
-            erspan_iii(0, 0, true, &inner),
-            kinds(&[MirrorKind::ErspanIII]),
-            Some(Layer::Erspan),
-        ),
+        (erspan_i(&inner), kinds(&[MirrorKind::ErspanI]), Some(Layer::Erspan)),
+        (erspan_iii(0, 0, true, &inner), kinds(&[MirrorKind::ErspanIII]), Some(Layer::Erspan)),
         (in_vxlan, kinds(&[MirrorKind::Vxlan]), Some(Layer::Vxlan)),
-        (
-            nested,
-            kinds(&[MirrorKind::ErspanII, MirrorKind::Vxlan]),
-            None,
-        ),
+        (nested, kinds(&[MirrorKind::ErspanII, MirrorKind::Vxlan]), None),
     ] {
         let carried = carries(&frame, original(&frame), LinkType::Ethernet);
         assert_eq!(carried, around);

@@ -16,6 +16,7 @@ use crate::window::Window;
 /// The UDP source port is not part of it.
 // SEQ-4.1, SEQ-4.4, SEQ-4.2: the namespace is made of tags and segments, never of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(C)]
 pub struct StreamKey {
     /// Addresses of the RoCEv2 packet.
     pub addresses: Addresses,

@@ -46,8 +46,8 @@ pub enum Violation {
 
 /// Says what `packet` is.
 // SEQ-3.1, SEQ-3.3, SEQ-3.4
-#[inline]
-pub fn classify(packet: &Packet) -> Observed {
+#[inline(always)]
+pub fn classify(packet: Packet) -> Observed {
     let opcode = packet.bth.opcode;
     // SEND and WRITE with their immediate forms; SEND with invalidate is beyond.
     if opcode.0 <= 0x0b
@@ -61,7 +61,7 @@ pub fn classify(packet: &Packet) -> Observed {
 }
 
 #[inline(never)]
-fn not_a_request(packet: &Packet) -> Observed {
+fn not_a_request(packet: Packet) -> Observed {
     let opcode = packet.bth.opcode;
     if opcode == Opcode::CNP {
         return Observed::Cnp;
@@ -87,7 +87,7 @@ fn not_a_request(packet: &Packet) -> Observed {
 }
 
 /// Octets of the headers, the padding and the ICRC of a SEND or WRITE.
-#[inline]
+#[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "a few dozen octets")]
 fn least_len(opcode: Opcode, pad: u8) -> u32 {
     let extension = opcode.extension_len().unwrap_or(0);

@@ -10,7 +10,7 @@ mod context;
 mod roster;
 mod table;
 
-use wire::frame::Addresses;
+use wire::frame::{Addresses, Family, Namespace};
 
 pub use closed::{Cause, Closed};
 use context::{Context, Standing};
@@ -36,6 +36,20 @@ pub struct Arrival {
     pub psn: Psn,
     /// When it was observed, nanoseconds since 1970.
     pub time_ns: u64,
+}
+
+impl Arrival {
+    /// Of no stream: what a place for arrivals holds before there is one.
+    pub const EMPTY: Self = Self {
+        key: StreamKey {
+            addresses: Addresses { family: Family::V4, source: [0; 16], destination: [0; 16] },
+            namespace: Namespace { outer_vlan: 0, inner_vlan: 0, segment: 0 },
+            qp: 0,
+            pkey: 0,
+        },
+        psn: Psn::new(0),
+        time_ns: 0,
+    };
 }
 
 /// The bounds of a meter. All of them are shown to operators.

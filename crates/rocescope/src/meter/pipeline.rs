@@ -63,7 +63,9 @@ pub struct Pipeline<S> {
     coverage: Coverage<Closed>,
     counters: Vec<Counter>,
     mirror: MirrorSequence<MirrorSession>,
-    waiting: Vec<Arrival>,
+    /// Requests that wait for a full batch: the first `waiting_len` of these.
+    waiting: Box<[Arrival; BATCH]>,
+    waiting_len: usize,
     report_interval_ns: Option<u64>,
     next_report_ns: Option<u64>,
     time_ns: u64,
@@ -93,7 +95,8 @@ impl<S: Sink> Pipeline<S> {
             coverage: Coverage::new(finals_waiting_max),
             counters: Vec::new(),
             mirror: MirrorSequence::new(mirror_sessions_max),
-            waiting: Vec::with_capacity(BATCH),
+            waiting: Box::new([Arrival::EMPTY; BATCH]),
+            waiting_len: 0,
             report_interval_ns,
             next_report_ns: None,
             time_ns: 0,
@@ -138,7 +141,7 @@ impl<S: Sink> Pipeline<S> {
             self.mirrored((mirror.addresses, mirror.kind, mirror.session), sequence);
         }
         match body {
-            Frame::Roce(packet) => self.roce(record.data, &packet),
+            Frame::Roce(packet) => self.roce(record.data, packet),
             Frame::NotRoce(reason) => self.tally.not_roce[reason.index()] += 1,
             Frame::Pfc(pfc) => {
                 self.tally.pfc += 1;
@@ -173,37 +176,42 @@ impl<S: Sink> Pipeline<S> {
     }
 
     #[inline(always)]
-    fn roce(&mut self, frame: &[u8], packet: &Packet) {
+    fn roce(&mut self, frame: &[u8], packet: Packet) {
         if self.observation.check_icrc && !self.icrc_allows(frame, packet) {
             return;
         }
         let observed = classify(packet);
-        self.tally.packet(packet, &observed);
-        let key = StreamKey {
-            addresses: packet.addresses,
-            namespace: packet.namespace,
-            qp: packet.bth.qp,
-            pkey: packet.bth.pkey,
-        };
+        self.tally.packet(packet, observed);
         match observed {
             Observed::Request(psn) => {
-                self.waiting.push(Arrival { key, psn, time_ns: self.time_ns });
-                if self.waiting.len() == BATCH {
+                // Written field by field to where it stays: a copy of what was just put together
+                // from pieces would have to wait for the pieces.
+                let arrival = &mut self.waiting[self.waiting_len];
+                arrival.key.addresses = packet.addresses;
+                arrival.key.namespace = packet.namespace;
+                arrival.key.qp = packet.bth.qp;
+                arrival.key.pkey = packet.bth.pkey;
+                arrival.psn = psn;
+                arrival.time_ns = self.time_ns;
+                self.waiting_len += 1;
+                if self.waiting_len == BATCH {
                     self.flush();
                 }
             }
-            Observed::Violation(violation) => self.violation(&key, violation),
+            Observed::Violation(violation) => self.violation(packet, violation),
             // SEQ-3.4
             Observed::Response | Observed::Cnp | Observed::OtherTransport => {}
         }
     }
 
     #[cold]
-    fn violation(&mut self, key: &StreamKey, violation: Violation) {
+    fn violation(&mut self, packet: Packet, violation: Violation) {
         self.flush();
+        let Packet { addresses, namespace, bth, .. } = packet;
+        let key = StreamKey { addresses, namespace, qp: bth.qp, pkey: bth.pkey };
         let (position, time_ns) = (self.tally.frames, self.time_ns);
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.violation(key, time_ns, violation, &mut |closed| {
+        self.meter.violation(&key, time_ns, violation, &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
     }
@@ -213,15 +221,16 @@ impl<S: Sink> Pipeline<S> {
     fn flush(&mut self) {
         let position = self.tally.frames;
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.observe(&self.waiting, &mut |closed| {
+        self.meter.observe(&self.waiting[..self.waiting_len], &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
-        self.waiting.clear();
+        self.waiting_len = 0;
     }
 
     // SEQ-3.8: a packet that fails names no stream for certain, so it is a fault of the capture.
-    fn icrc_allows(&mut self, frame: &[u8], packet: &Packet) -> bool {
-        match icrc::check(frame, packet) {
+    #[inline(never)]
+    fn icrc_allows(&mut self, frame: &[u8], packet: Packet) -> bool {
+        match icrc::check(frame, &packet) {
             IcrcVerdict::Good => self.tally.icrc_good += 1,
             IcrcVerdict::Bad { .. } => {
                 self.tally.icrc_bad += 1;
@@ -367,7 +376,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
             && record.link == Ok(LinkType::Ethernet)
             && let Some(packet) = common(record.data, original_len)
         {
-            return self.roce(record.data, &packet);
+            return self.roce(record.data, packet);
         }
         self.frame(record, original_len);
     }

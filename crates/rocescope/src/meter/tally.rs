@@ -57,8 +57,8 @@ pub struct Tally {
 
 impl Tally {
     /// A RoCEv2 packet.
-    #[inline]
-    pub fn packet(&mut self, packet: &Packet, observed: &Observed) {
+    #[inline(always)]
+    pub fn packet(&mut self, packet: Packet, observed: Observed) {
         self.length_lies += u64::from(packet.lie.is_some());
         match observed {
             Observed::Request(_) => {

@@ -43,13 +43,38 @@ pub enum Family {
 /// Source and destination address of one IP header. An IPv4 address stands in the first four
 /// octets and the rest is zero; the family keeps the two apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+// In this order a copy moves each address whole, as it was written: a processor has to wait
+// where a load spans several recent stores.
+#[repr(C)]
 pub struct Addresses {
-    /// IPv4 or IPv6.
-    pub family: Family,
     /// Source address.
     pub source: [u8; 16],
     /// Destination address.
     pub destination: [u8; 16],
+    /// IPv4 or IPv6.
+    pub family: Family,
+}
+
+impl Addresses {
+    /// Of an IPv4 header.
+    #[inline]
+    #[must_use]
+    pub const fn v4(source: [u8; 4], destination: [u8; 4]) -> Self {
+        Self { source: widened(source), destination: widened(destination), family: Family::V4 }
+    }
+
+    /// Of an IPv6 header.
+    #[inline]
+    #[must_use]
+    pub const fn v6(source: [u8; 16], destination: [u8; 16]) -> Self {
+        Self { source, destination, family: Family::V6 }
+    }
+}
+
+/// An IPv4 address in the first of sixteen octets, put together in a register.
+#[inline]
+const fn widened(address: [u8; 4]) -> [u8; 16] {
+    (u32::from_le_bytes(address) as u128).to_le_bytes()
 }
 
 /// What separates tenants beside the addresses, as found in the observed layer's own headers.

@@ -4,7 +4,7 @@
 //! headers, UDP to 4791, and lengths that agree. Whatever is not that is left to the long way,
 //! which says the same of such a frame, only later. A test compares the two.
 
-use super::{Addresses, BTH_LEN, Bth, Family, Namespace, Packet, ROCE_PORT, ip};
+use super::{Addresses, BTH_LEN, Bth, Namespace, Packet, ROCE_PORT, ip};
 
 const V4: u16 = 0x0800;
 const V6: u16 = 0x86dd;
@@ -21,7 +21,7 @@ pub(super) fn decode(frame: &[u8], original_len: u32) -> Option<Packet> {
     }
 }
 
-#[inline(never)]
+#[inline(always)]
 fn tagged(frame: &[u8], original_len: u32) -> Option<Packet> {
     let head = frame.first_chunk::<22>()?;
     let mut namespace =
@@ -62,9 +62,7 @@ fn v4<const AT: usize, const END: usize>(
     if !is_common {
         return None;
     }
-    let mut addresses = Addresses { family: Family::V4, source: [0; 16], destination: [0; 16] };
-    addresses.source[..4].copy_from_slice(&ip[12..16]);
-    addresses.destination[..4].copy_from_slice(&ip[16..20]);
+    let addresses = Addresses::v4(*ip[12..].first_chunk()?, *ip[16..].first_chunk()?);
     let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
     whole.packet(addresses, namespace, ip.last_chunk()?)
 }
@@ -82,9 +80,7 @@ fn v6<const AT: usize, const END: usize>(
         return None;
     }
     let ip_len = u32::from(u16::from_be_bytes([ip[4], ip[5]])) + 40;
-    let mut addresses = Addresses { family: Family::V6, source: [0; 16], destination: [0; 16] };
-    addresses.source.copy_from_slice(&ip[8..24]);
-    addresses.destination.copy_from_slice(&ip[24..40]);
+    let addresses = Addresses::v6(*ip[8..].first_chunk()?, *ip[24..].first_chunk()?);
     let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
     whole.packet(addresses, namespace, ip.last_chunk()?)
 }

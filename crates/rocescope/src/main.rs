@@ -20,6 +20,10 @@ use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 
 use cli::{CheckArgs, Cli, Command, DumpArgs, MeterArgs};
 
+/// Large tables on huge pages: see `.cargo/config.toml`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Meter(args) => meter(args),

@@ -7,11 +7,11 @@ use observe::meter::{Cause, MeterCounts};
 use observe::report::Flags;
 use wire::frame::NotRoce;
 
-use super::json::address_text;
+use super::json::address;
 use super::streams::{COUNT_HEADS, Stream, Streams};
 use super::tally::Tally;
 
-/// Writes the lines of the streams.
+/// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.
 ///
 /// # Errors
 /// As the writer.
@@ -20,10 +20,16 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
     if ranked.is_empty() {
         return writeln!(out, "No stream was metered.");
     }
-    let names: Vec<String> = ranked.iter().map(|stream| name(stream, window)).collect();
-    let width = names.iter().map(String::len).max().unwrap_or(0).max(6);
     let mut line = Vec::with_capacity(256);
-    cell_left(&mut line, b"STREAM", width);
+    let mut width = "STREAM".len();
+    for stream in &ranked {
+        line.clear();
+        name(&mut line, stream, window);
+        width = width.max(line.len());
+    }
+    line.clear();
+    line.extend_from_slice(b"STREAM");
+    line.resize(width, b' ');
     cell(&mut line, b"EPOCHS", 8);
     for head in COUNT_HEADS {
         cell(&mut line, head.as_bytes(), column(head));
@@ -31,21 +37,20 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
     line.extend_from_slice(b"  QUALIFICATIONS\n");
     out.write_all(&line)?;
     let mut digits = itoa::Buffer::new();
-    for (stream, name) in ranked.iter().zip(&names) {
+    for stream in ranked {
         line.clear();
-        cell_left(&mut line, name.as_bytes(), width);
+        name(&mut line, stream, window);
+        line.resize(width, b' ');
         cell(&mut line, digits.format(stream.epochs).as_bytes(), 8);
         for (count, head) in stream.counts.iter().zip(COUNT_HEADS) {
             cell(&mut line, digits.format(*count).as_bytes(), column(head));
         }
-        let qualifications = Flags::NAMES
+        line.push(b' ');
+        for (_, flag) in Flags::NAMES
             .iter()
-            .filter(|(mask, _)| *mask != Flags::FINAL_EPOCH && stream.flags.has(*mask));
-        line.extend_from_slice(b"  ");
-        for (n, (_, flag)) in qualifications.enumerate() {
-            if n > 0 {
-                line.push(b' ');
-            }
+            .filter(|(mask, _)| *mask != Flags::FINAL_EPOCH && stream.flags.has(*mask))
+        {
+            line.push(b' ');
             line.extend_from_slice(flag.as_bytes());
         }
         line.push(b'\n');
@@ -78,40 +83,35 @@ fn cell(line: &mut Vec<u8>, text: &[u8], width: usize) {
     line.extend_from_slice(text);
 }
 
-fn cell_left(line: &mut Vec<u8>, text: &[u8], width: usize) {
-    line.extend_from_slice(text);
-    line.resize(line.len() + width.saturating_sub(text.len()), b' ');
+/// Appends what names a stream.
+fn name(line: &mut Vec<u8>, stream: &Stream, window: u32) {
+    let key = &stream.key;
+    address(line, key.addresses.family, &key.addresses.source);
+    line.extend_from_slice(b" > ");
+    address(line, key.addresses.family, &key.addresses.destination);
+    line.extend_from_slice(b" qp 0x");
+    hexadecimal(line, key.qp, 6);
+    line.extend_from_slice(b" pkey 0x");
+    hexadecimal(line, u32::from(key.pkey), 4);
+    let namespace = key.namespace;
+    for (what, value) in [
+        (" vlan ", u32::from(namespace.outer_vlan)),
+        (" inner vlan ", u32::from(namespace.inner_vlan)),
+        (" segment ", namespace.segment & 0x00ff_ffff),
+        (" W ", if stream.window.get() == window { 0 } else { stream.window.get() }),
+    ] {
+        if value != 0 {
+            line.extend_from_slice(what.as_bytes());
+            line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        }
+    }
 }
 
-fn name(stream: &Stream, window: u32) -> String {
-    use std::fmt::Write as _;
-    let key = &stream.key;
-    let family = key.addresses.family;
-    let mut name = format!(
-        "{} > {} qp {:#08x} pkey {:#06x}",
-        address_text(family, &key.addresses.source),
-        address_text(family, &key.addresses.destination),
-        key.qp,
-        key.pkey,
-    );
-    let namespace = key.namespace;
-    let mut add = |what: &str, value: u32| {
-        // Writing to a String cannot fail.
-        _ = write!(name, " {what} {value}");
-    };
-    if namespace.outer_vlan != 0 {
-        add("vlan", namespace.outer_vlan.into());
+fn hexadecimal(line: &mut Vec<u8>, value: u32, digits: u32) {
+    for digit in (0..digits).rev() {
+        let nibble = (value >> (4 * digit)) & 0xf;
+        line.push(b"0123456789abcdef"[nibble as usize]);
     }
-    if namespace.inner_vlan != 0 {
-        add("inner vlan", namespace.inner_vlan.into());
-    }
-    if namespace.segment != 0 {
-        add("segment", namespace.segment & 0x00ff_ffff);
-    }
-    if stream.window.get() != window {
-        add("W", stream.window.get());
-    }
-    name
 }
 
 /// Writes what was seen and what was not.

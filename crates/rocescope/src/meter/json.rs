@@ -52,7 +52,8 @@ pub fn report(out: &mut Vec<u8>, place: Place, report: &Report) {
     out.extend_from_slice(b"}\n");
 }
 
-fn key(out: &mut Vec<u8>, key: &StreamKey) {
+/// Appends the members that name a stream.
+pub fn key(out: &mut Vec<u8>, key: &StreamKey) {
     let (source, destination) = match key.addresses.family {
         Family::V4 => ("sourceIPv4Address", "destinationIPv4Address"),
         Family::V6 => ("sourceIPv6Address", "destinationIPv6Address"),

@@ -1,10 +1,10 @@
 //! `rocescope meter`: captures in, reports out.
 
-mod json;
+pub(crate) mod json;
 mod output;
 mod pipeline;
 mod streams;
-mod table;
+pub(crate) mod table;
 mod tally;
 
 use std::fmt;

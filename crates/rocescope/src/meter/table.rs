@@ -1,15 +1,16 @@
 //! The table for people: a line for each stream, those that deserve a look first, and then what
 //! was seen and what was not.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use observe::meter::{Cause, MeterCounts};
 use observe::report::Flags;
 use wire::frame::NotRoce;
 
-use super::json::address_text;
 use super::streams::{COUNT_HEADS, Stream, Streams};
 use super::tally::Tally;
+use crate::layout::{cell, cell_left, lines, stream_name};
 
 /// Writes the lines of the streams.
 ///
@@ -71,45 +72,11 @@ fn column(head: &str) -> usize {
     head.len().max(8) + 2
 }
 
-/// Right-aligned, with at least a space in front.
-fn cell(line: &mut Vec<u8>, text: &[u8], width: usize) {
-    let pad = width.saturating_sub(text.len()).max(1);
-    line.resize(line.len() + pad, b' ');
-    line.extend_from_slice(text);
-}
-
-fn cell_left(line: &mut Vec<u8>, text: &[u8], width: usize) {
-    line.extend_from_slice(text);
-    line.resize(line.len() + width.saturating_sub(text.len()), b' ');
-}
-
 fn name(stream: &Stream, window: u32) -> String {
-    use std::fmt::Write as _;
-    let key = &stream.key;
-    let family = key.addresses.family;
-    let mut name = format!(
-        "{} > {} qp {:#08x} pkey {:#06x}",
-        address_text(family, &key.addresses.source),
-        address_text(family, &key.addresses.destination),
-        key.qp,
-        key.pkey,
-    );
-    let namespace = key.namespace;
-    let mut add = |what: &str, value: u32| {
-        // Writing to a String cannot fail.
-        _ = write!(name, " {what} {value}");
-    };
-    if namespace.outer_vlan != 0 {
-        add("vlan", namespace.outer_vlan.into());
-    }
-    if namespace.inner_vlan != 0 {
-        add("inner vlan", namespace.inner_vlan.into());
-    }
-    if namespace.segment != 0 {
-        add("segment", namespace.segment & 0x00ff_ffff);
-    }
+    let mut name = stream_name(&stream.key);
     if stream.window.get() != window {
-        add("W", stream.window.get());
+        // Writing to a String cannot fail.
+        _ = write!(name, " W {}", stream.window.get());
     }
     name
 }
@@ -132,8 +99,33 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
         (tally.icrc_bad, "packets with a wrong ICRC: attributed to no stream"),
     ];
     lines(out, &seen)?;
+    lines(out, &[(tally.pfc, "priority flow control frames")])?;
+    shortfalls(out, tally)?;
+    let times = [
+        (tally.without_time, "packets without a time: that of the packet before was taken"),
+        (meter.time_backwards, "requests whose time lies before that of their stream's latest"),
+    ];
+    lines(out, &times)?;
+    other_frames(out, tally)?;
+    if tally.icrc_good + tally.icrc_not_checked > 0 {
+        let checked = [
+            (tally.icrc_good, "packets with a good ICRC"),
+            (tally.icrc_not_checked, "packets whose ICRC was not captured: not checked"),
+        ];
+        lines(out, &checked)?;
+    }
+    if tally.roce() == 0 {
+        nothing_seen(out)?;
+    }
+    Ok(())
+}
+
+/// Writes what could not be read, and what the captures say they do not hold.
+///
+/// # Errors
+/// As the writer.
+pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     let not_seen = [
-        (tally.pfc, "priority flow control frames"),
         (tally.fragments, "IP fragments: not put together"),
         (tally.truncated, "frames captured too short for their BTH"),
         (tally.no_room, "datagrams to port 4791 with no room for a BTH"),
@@ -144,33 +136,29 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
         (tally.mirror_missing, "packets that the mirror numbered and that are not here"),
         (tally.mirror_behind, "mirrored packets whose number was not above the latest"),
         (tally.mirror_not_followed, "mirrored packets of sessions beyond the limit"),
-        (tally.without_time, "packets without a time: that of the packet before was taken"),
-        (meter.time_backwards, "requests whose time lies before that of their stream's latest"),
     ];
-    lines(out, &not_seen)?;
+    lines(out, &not_seen)
+}
+
+/// Writes how many frames were something else, by what they were.
+///
+/// # Errors
+/// As the writer.
+pub fn other_frames(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     for (name, count) in NotRoce::NAMES.iter().zip(tally.not_roce) {
         lines(out, &[(count, name)])?;
-    }
-    if tally.icrc_good + tally.icrc_not_checked > 0 {
-        let checked = [
-            (tally.icrc_good, "packets with a good ICRC"),
-            (tally.icrc_not_checked, "packets whose ICRC was not captured: not checked"),
-        ];
-        lines(out, &checked)?;
-    }
-    if tally.roce() == 0 {
-        writeln!(
-            out,
-            "No RoCEv2 was seen, which is not the same as none being there: a NIC that bypasses \
-             the kernel shows nothing to a capture on its host."
-        )?;
     }
     Ok(())
 }
 
-fn lines(out: &mut impl Write, counts: &[(u64, &str)]) -> io::Result<()> {
-    for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
-        writeln!(out, "{count:>12} {what}")?;
-    }
-    Ok(())
+/// Says what it means that no RoCEv2 was seen.
+///
+/// # Errors
+/// As the writer.
+pub fn nothing_seen(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "No RoCEv2 was seen, which is not the same as none being there: a NIC that bypasses \
+         the kernel shows nothing to a capture on its host."
+    )
 }

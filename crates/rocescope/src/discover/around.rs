@@ -69,6 +69,11 @@ impl Carriers {
         all.sort_by_key(|(_, carrier)| std::cmp::Reverse((carrier.roce, carrier.packets)));
         all
     }
+
+    /// Numbers passed over in all of them that did not come behind.
+    pub fn missing(&self) -> u64 {
+        self.known.values().map(|carrier| carrier.missing.saturating_sub(carrier.behind)).sum()
+    }
 }
 
 /// Frames of one sender by priority; one frame can count under several.

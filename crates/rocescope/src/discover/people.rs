@@ -174,7 +174,9 @@ fn session_text(kind: MirrorKind, session: u32) -> String {
 
 fn summary(out: &mut impl Write, found: &Found) -> io::Result<()> {
     let tally = &found.tally;
-    writeln!(out, "\n{} frames: {} RoCEv2", tally.frames, tally.roce())?;
+    let deeper: u64 = found.deeper.values().sum();
+    let roce = tally.roce().saturating_add(deeper);
+    writeln!(out, "\n{} frames: {roce} RoCEv2", tally.frames)?;
     let to_gsi = format!(
         "UD packets, {} of them to QP 1, where connections are managed: no part of the profile",
         found.gsi
@@ -196,7 +198,7 @@ fn summary(out: &mut impl Write, found: &Found) -> io::Result<()> {
                 + found.transport(Transport::Cnp).saturating_sub(tally.cnps),
             "packets with a reserved or a manufacturer's opcode: no part of the profile",
         ),
-        (found.deeper.values().sum(), "RoCEv2 packets inside more than one encapsulation"),
+        (deeper, "RoCEv2 packets inside more than one encapsulation"),
         (found.not_followed, "packets of streams beyond those that are told apart: in no line"),
     ];
     lines(out, &seen)?;
@@ -214,6 +216,12 @@ fn advice(out: &mut impl Write, found: &Found) -> io::Result<()> {
         writeln!(
             out,
             "The captures say that packets were dropped: what is missing here may have been there."
+        )?;
+    } else if found.carriers.missing() > 0 {
+        writeln!(
+            out,
+            "The mirror numbered packets that are not here: what is missing here may have been \
+             there."
         )?;
     } else if !found.drops_told {
         writeln!(out, "Nothing in the captures says whether packets were dropped.")?;
@@ -261,18 +269,20 @@ fn layers(out: &mut impl Write, found: &Found) -> io::Result<()> {
                     layer => format!("inside {}", kinds(*layer)),
                 };
                 let name = layer.name();
+                let s = if *count == 1 { "" } else { "s" };
                 writeln!(
                     out,
-                    "{count:>12} packets {place}: rocescope meter --layer {name} CAPTURE..."
+                    "{count:>12} packet{s} {place}: rocescope meter --layer {name} CAPTURE..."
                 )?;
             }
         }
     }
     for (around, count) in &found.deeper {
         let around: Vec<_> = around.iter().rev().map(|kind| kind.name()).collect();
+        let packets = if *count == 1 { "packet stands" } else { "packets stand" };
         writeln!(
             out,
-            "{count} RoCEv2 packets stand inside {}: no layer shows what is that deep.",
+            "{count} RoCEv2 {packets} inside {}: no layer shows what is that deep.",
             around.join(" inside ")
         )?;
     }

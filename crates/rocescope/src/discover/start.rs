@@ -86,8 +86,9 @@ pub(super) fn write(
     chosen: Option<Layer>,
 ) -> Result<String, StartError> {
     let (layer, streams) = streams(found, chosen)?;
-    let fitting = streams.iter().filter(|stream| stream.misfit.is_none()).count();
     let text = starter(&streams, layer);
+    // The starter itself refuses some, such as a stream to a group of hosts.
+    let fitting = text.lines().filter(|line| line.starts_with("[[stream]]")).count();
     let mut file = File::options().write(true).create_new(true).open(path).map_err(|error| {
         match error.kind() {
             io::ErrorKind::AlreadyExists => StartError::Exists,
@@ -95,7 +96,7 @@ pub(super) fn write(
         }
     })?;
     file.write_all(text.as_bytes()).map_err(StartError::Write)?;
-    let others = streams.len() - fitting;
+    let others = streams.len().saturating_sub(fitting);
     let others = match others {
         0 => String::new(),
         n => format!(" and {n} as comments, because they do not fit"),

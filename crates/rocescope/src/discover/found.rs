@@ -102,10 +102,8 @@ impl Found {
             self.carriers.see(&mirror, is_roce);
             return match body {
                 Frame::Roce(packet) => self.roce(record.time_ns, Some(mirror.kind), &packet),
-                Frame::Fault(fault) => {
-                    let kind = if is_roce { Some(Some(mirror.kind)) } else { None };
-                    self.carried_fault(kind, &fault);
-                }
+                Frame::Fault(fault) if is_roce => self.fault(Some(mirror.kind), &fault),
+                Frame::Fault(fault) => self.tally.fault(&fault),
                 Frame::Pfc(pfc) => {
                     self.tally.pfc += 1;
                     self.pfc.see(layer, &pfc);
@@ -134,15 +132,9 @@ impl Found {
         }
     }
 
+    /// What is known to be RoCEv2, though its BTH cannot be had.
     fn fault(&mut self, around: Option<MirrorKind>, fault: &Fault) {
-        self.carried_fault(Some(around), fault);
-    }
-
-    /// A fault, at the place where RoCEv2 is known to stand, if it is known.
-    fn carried_fault(&mut self, around: Option<Option<MirrorKind>>, fault: &Fault) {
-        if let Some(around) = around {
-            *self.carried.entry(around).or_default() += 1;
-        }
+        *self.carried.entry(around).or_default() += 1;
         self.tally.fault(fault);
     }
 

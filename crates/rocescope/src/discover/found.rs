@@ -144,6 +144,7 @@ impl Found {
         let observed = classify(packet);
         self.tally.packet(packet, &observed);
         match observed {
+            // Responses have an entry too, which is no stream of requests. SEQ-3.4
             Observed::Request(_) | Observed::Violation(_) | Observed::Response => {}
             Observed::Cnp | Observed::OtherTransport => {
                 let to_gsi = packet.bth.qp == 1 && packet.bth.opcode.transport() == Transport::Ud;

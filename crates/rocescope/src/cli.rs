@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use observe::window::{WINDOW_MAX, Window};
+use rocescope::discover::STREAMS_MAX;
 use wire::element::Mapping;
 use wire::frame::Layer;
 
@@ -20,9 +21,38 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
+    Discover(DiscoverArgs),
     Meter(MeterArgs),
     Dump(DumpArgs),
     Check(CheckArgs),
+}
+
+const DISCOVER_EXAMPLE: &str = "\
+Examples:
+  rocescope discover capture.pcap
+  rocescope discover --write-config agent.toml capture-1.pcap.zst capture-2.pcap.zst";
+
+/// What RoCEv2 and PFC there is, which streams fit the profile, and why others do not.
+#[derive(Args)]
+#[command(after_help = DISCOVER_EXAMPLE)]
+pub struct DiscoverArgs {
+    /// pcap or pcapng, plain or compressed with gzip or zstd, in their order; `-` is standard
+    /// input.
+    #[arg(required = true, value_name = "CAPTURE")]
+    pub captures: Vec<PathBuf>,
+    /// JSON Lines instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// Write a starter configuration with the streams that fit. What only the operator can attest
+    /// stands unattested in it.
+    #[arg(long, value_name = "FILE")]
+    pub write_config: Option<PathBuf>,
+    /// The layer whose streams go into the starter configuration, where there are several.
+    #[arg(long, value_parser = layer)]
+    pub layer: Option<Layer>,
+    /// Streams that are told apart, at most.
+    #[arg(long, default_value_t = STREAMS_MAX, value_name = "N")]
+    pub streams_max: usize,
 }
 
 const METER_EXAMPLE: &str = "\

@@ -4,6 +4,8 @@
 pub mod capture;
 pub mod check;
 pub mod config;
+pub mod discover;
 pub mod dump;
+mod layout;
 pub mod meter;
 mod progress;

@@ -15,10 +15,11 @@ use observe::meter::Settings;
 use observe::provision::{Generation, Provisioning, Rule};
 use rocescope::check::check;
 use rocescope::config::{Device, Icrc, MeterLimits, read_device};
+use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 
-use cli::{CheckArgs, Cli, Command, DumpArgs, MeterArgs};
+use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs};
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
 #[global_allocator]
@@ -26,6 +27,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Discover(args) => run_discover(args),
         Command::Meter(args) => meter(args),
         Command::Dump(args) => run_dump(&args),
         Command::Check(args) => run_check(&args),
@@ -51,6 +53,21 @@ fn lines<E: Display>(problems: Vec<E>) -> Vec<String> {
 
 fn one_line(problem: impl Display) -> Vec<String> {
     vec![problem.to_string()]
+}
+
+fn run_discover(args: DiscoverArgs) -> Done {
+    let run = discover::Run {
+        captures: args.captures,
+        format: if args.json { Format::Json } else { Format::Table },
+        write_config: args.write_config,
+        layer: args.layer,
+        streams_max: args.streams_max,
+    };
+    match discover::run(&run, &mut io::stdout().lock(), &mut io::stderr()) {
+        Ok(()) => Ok(()),
+        Err(DiscoverError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(one_line(error)),
+    }
 }
 
 /// The interface that a capture's priority flow control frames are said to be received by.

@@ -1,10 +1,14 @@
 //! Capture files from the world: opened, decompressed, and fed to the parser of `wire::capture`
 //! piece by piece. Memory does not grow with the file.
 
+mod drops;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+pub use drops::{DropCounter, Drops};
 
 use crate::progress::Progress;
 use flate2::read::MultiGzDecoder;

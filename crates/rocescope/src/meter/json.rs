@@ -1,7 +1,7 @@
 //! Reports as JSON Lines, with the element names of the draft as keys.
 
 use std::io::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use observe::profile::segment_id;
 use observe::report::{Report, StreamKey};
@@ -52,7 +52,8 @@ pub fn report(out: &mut Vec<u8>, place: Place, report: &Report) {
     out.extend_from_slice(b"}\n");
 }
 
-fn key(out: &mut Vec<u8>, key: &StreamKey) {
+/// Appends the members that name a stream.
+pub fn key(out: &mut Vec<u8>, key: &StreamKey) {
     let (source, destination) = match key.addresses.family {
         Family::V4 => ("sourceIPv4Address", "destinationIPv4Address"),
         Family::V6 => ("sourceIPv6Address", "destinationIPv6Address"),
@@ -91,14 +92,6 @@ pub fn address(out: &mut Vec<u8>, family: Family, octets: &[u8; 16]) {
             }
         }
         _ => _ = write!(out, "{}", Ipv6Addr::from(*octets)),
-    }
-}
-
-/// An address for a person.
-pub fn address_text(family: Family, octets: &[u8; 16]) -> String {
-    match (family, octets.first_chunk::<4>()) {
-        (Family::V4, Some(v4)) => Ipv4Addr::from(*v4).to_string(),
-        _ => Ipv6Addr::from(*octets).to_string(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `rocescope meter`: captures in, reports out.
 
-mod json;
+pub(crate) mod json;
 mod output;
 mod pipeline;
 mod streams;
-mod table;
+pub(crate) mod table;
 mod tally;
 
 use std::fmt;
@@ -15,7 +15,7 @@ use observe::meter::{Meter, MeterCounts, Settings};
 use observe::provision::Provisioning;
 use wire::element::Mapping;
 
-pub use json::{EXACT_MAX, Place, address_text, report as report_json};
+pub use json::{EXACT_MAX, Place};
 pub use output::{Format, IpfixError};
 pub use pipeline::Observation;
 pub use tally::Tally;

@@ -15,7 +15,7 @@ use wire::frame::{
 use wire::icrc::{self, IcrcVerdict};
 
 use super::tally::Tally;
-use crate::capture::{Item, Visitor};
+use crate::capture::{DropCounter, Drops, Item, Visitor};
 
 /// How frames are looked at; the same for a whole run.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +44,11 @@ pub trait Sink {
     fn warn(&mut self, warning: String);
 }
 
-/// A drop counter of an interface and its latest values.
+/// A drop counter of an interface and its number in [`Coverage`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
     number: usize,
-    if_drop: u64,
-    os_drop: u64,
-    /// Drops that packets have told of since the latest statistics.
-    told: u64,
+    drops: DropCounter,
 }
 
 type MirrorSession = (Addresses, MirrorKind, u32);
@@ -276,31 +273,16 @@ impl<S: Sink> Pipeline<S> {
     fn drops_before(&mut self, interface: u32, drops: u64) {
         self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops);
         if let Some(counter) = self.counter(interface) {
-            counter.told = counter.told.saturating_add(drops);
+            counter.drops.tell(drops);
         }
         self.reading(interface, drops > 0);
     }
 
     fn statistics(&mut self, statistics: &Statistics) {
-        if statistics.if_drop.is_none() && statistics.os_drop.is_none() {
-            return;
-        }
         let Some(counter) = self.counter(statistics.interface) else { return };
-        let (mut reset, mut drops) = (false, 0_u64);
-        for (value, before) in
-            [(statistics.if_drop, &mut counter.if_drop), (statistics.os_drop, &mut counter.os_drop)]
-        {
-            if let Some(value) = value {
-                // A counter that goes back was reset: what it missed is unknown.
-                reset |= value < *before;
-                drops = drops.saturating_add(value.saturating_sub(*before));
-                *before = value;
-            }
-        }
-        // Those that packets have told of were placed already.
-        let untold = drops.saturating_sub(std::mem::take(&mut counter.told));
-        self.tally.capture_drops = self.tally.capture_drops.saturating_add(untold);
-        self.reading(statistics.interface, reset || untold > 0);
+        let Some(Drops { packets, reset }) = counter.drops.read(statistics) else { return };
+        self.tally.capture_drops = self.tally.capture_drops.saturating_add(packets);
+        self.reading(statistics.interface, reset || packets > 0);
     }
 
     fn counter(&mut self, interface: u32) -> Option<&mut Counter> {

@@ -7,9 +7,9 @@ use observe::meter::{Cause, MeterCounts};
 use observe::report::Flags;
 use wire::frame::NotRoce;
 
-use super::json::address;
 use super::streams::{COUNT_HEADS, Stream, Streams};
 use super::tally::Tally;
+use crate::layout::{cell, lines, push_stream_name};
 
 /// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.
 ///
@@ -76,41 +76,11 @@ fn column(head: &str) -> usize {
     head.len().max(8) + 2
 }
 
-/// Right-aligned, with at least a space in front.
-fn cell(line: &mut Vec<u8>, text: &[u8], width: usize) {
-    let pad = width.saturating_sub(text.len()).max(1);
-    line.resize(line.len() + pad, b' ');
-    line.extend_from_slice(text);
-}
-
-/// Appends what names a stream.
 fn name(line: &mut Vec<u8>, stream: &Stream, window: u32) {
-    let key = &stream.key;
-    address(line, key.addresses.family, &key.addresses.source);
-    line.extend_from_slice(b" > ");
-    address(line, key.addresses.family, &key.addresses.destination);
-    line.extend_from_slice(b" qp 0x");
-    hexadecimal(line, key.qp, 6);
-    line.extend_from_slice(b" pkey 0x");
-    hexadecimal(line, u32::from(key.pkey), 4);
-    let namespace = key.namespace;
-    for (what, value) in [
-        (" vlan ", u32::from(namespace.outer_vlan)),
-        (" inner vlan ", u32::from(namespace.inner_vlan)),
-        (" segment ", namespace.segment & 0x00ff_ffff),
-        (" W ", if stream.window.get() == window { 0 } else { stream.window.get() }),
-    ] {
-        if value != 0 {
-            line.extend_from_slice(what.as_bytes());
-            line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-        }
-    }
-}
-
-fn hexadecimal(line: &mut Vec<u8>, value: u32, digits: u32) {
-    for digit in (0..digits).rev() {
-        let nibble = (value >> (4 * digit)) & 0xf;
-        line.push(b"0123456789abcdef"[nibble as usize]);
+    push_stream_name(line, &stream.key);
+    if stream.window.get() != window {
+        line.extend_from_slice(b" W ");
+        line.extend_from_slice(itoa::Buffer::new().format(stream.window.get()).as_bytes());
     }
 }
 
@@ -132,8 +102,33 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
         (tally.icrc_bad, "packets with a wrong ICRC: attributed to no stream"),
     ];
     lines(out, &seen)?;
+    lines(out, &[(tally.pfc, "priority flow control frames")])?;
+    shortfalls(out, tally)?;
+    let times = [
+        (tally.without_time, "packets without a time: that of the packet before was taken"),
+        (meter.time_backwards, "requests whose time lies before that of their stream's latest"),
+    ];
+    lines(out, &times)?;
+    other_frames(out, tally)?;
+    if tally.icrc_good + tally.icrc_not_checked > 0 {
+        let checked = [
+            (tally.icrc_good, "packets with a good ICRC"),
+            (tally.icrc_not_checked, "packets whose ICRC was not captured: not checked"),
+        ];
+        lines(out, &checked)?;
+    }
+    if tally.roce() == 0 {
+        nothing_seen(out)?;
+    }
+    Ok(())
+}
+
+/// Writes what could not be read, and what the captures say they do not hold.
+///
+/// # Errors
+/// As the writer.
+pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     let not_seen = [
-        (tally.pfc, "priority flow control frames"),
         (tally.fragments, "IP fragments: not put together"),
         (tally.truncated, "frames captured too short for their BTH"),
         (tally.no_room, "datagrams to port 4791 with no room for a BTH"),
@@ -144,33 +139,29 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
         (tally.mirror_missing, "packets that the mirror numbered and that are not here"),
         (tally.mirror_behind, "mirrored packets whose number was not above the latest"),
         (tally.mirror_not_followed, "mirrored packets of sessions beyond the limit"),
-        (tally.without_time, "packets without a time: that of the packet before was taken"),
-        (meter.time_backwards, "requests whose time lies before that of their stream's latest"),
     ];
-    lines(out, &not_seen)?;
+    lines(out, &not_seen)
+}
+
+/// Writes how many frames were something else, by what they were.
+///
+/// # Errors
+/// As the writer.
+pub fn other_frames(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     for (name, count) in NotRoce::NAMES.iter().zip(tally.not_roce) {
         lines(out, &[(count, name)])?;
-    }
-    if tally.icrc_good + tally.icrc_not_checked > 0 {
-        let checked = [
-            (tally.icrc_good, "packets with a good ICRC"),
-            (tally.icrc_not_checked, "packets whose ICRC was not captured: not checked"),
-        ];
-        lines(out, &checked)?;
-    }
-    if tally.roce() == 0 {
-        writeln!(
-            out,
-            "No RoCEv2 was seen, which is not the same as none being there: a NIC that bypasses \
-             the kernel shows nothing to a capture on its host."
-        )?;
     }
     Ok(())
 }
 
-fn lines(out: &mut impl Write, counts: &[(u64, &str)]) -> io::Result<()> {
-    for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
-        writeln!(out, "{count:>12} {what}")?;
-    }
-    Ok(())
+/// Says what it means that no RoCEv2 was seen.
+///
+/// # Errors
+/// As the writer.
+pub fn nothing_seen(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "No RoCEv2 was seen, which is not the same as none being there: a NIC that bypasses \
+         the kernel shows nothing to a capture on its host."
+    )
 }

@@ -1,0 +1,68 @@
+//! Lines for people: columns, counts, and what a stream is called.
+
+use std::io::{self, Write};
+
+use observe::report::StreamKey;
+
+use crate::meter::json::address;
+
+/// Appends a cell right-aligned, with at least a space in front.
+pub fn cell(line: &mut Vec<u8>, text: &[u8], width: usize) {
+    let pad = width.saturating_sub(text.len()).max(1);
+    line.resize(line.len() + pad, b' ');
+    line.extend_from_slice(text);
+}
+
+/// Appends a cell left-aligned.
+pub fn cell_left(line: &mut Vec<u8>, text: &[u8], width: usize) {
+    line.extend_from_slice(text);
+    line.resize(line.len() + width.saturating_sub(text.len()), b' ');
+}
+
+/// What a stream is called: all that names it, and nothing that is not there.
+pub fn stream_name(key: &StreamKey) -> String {
+    let mut name = Vec::new();
+    push_stream_name(&mut name, key);
+    // All of it is ASCII.
+    String::from_utf8_lossy(&name).into_owned()
+}
+
+/// Appends what a stream is called. Allocates nothing of its own.
+pub fn push_stream_name(line: &mut Vec<u8>, key: &StreamKey) {
+    address(line, key.addresses.family, &key.addresses.source);
+    line.extend_from_slice(b" > ");
+    address(line, key.addresses.family, &key.addresses.destination);
+    line.extend_from_slice(b" qp 0x");
+    hexadecimal(line, key.qp, 6);
+    line.extend_from_slice(b" pkey 0x");
+    hexadecimal(line, u32::from(key.pkey), 4);
+    let namespace = key.namespace;
+    for (what, value) in [
+        (" vlan ", u32::from(namespace.outer_vlan)),
+        (" inner vlan ", u32::from(namespace.inner_vlan)),
+        (" segment ", namespace.segment & 0x00ff_ffff),
+    ] {
+        if value != 0 {
+            line.extend_from_slice(what.as_bytes());
+            line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        }
+    }
+}
+
+fn hexadecimal(line: &mut Vec<u8>, value: u32, digits: u32) {
+    for digit in (0..digits).rev() {
+        let nibble = (value >> (4 * digit)) & 0xf;
+        line.push(b"0123456789abcdef"[nibble as usize]);
+    }
+}
+
+/// Writes a line for each count that is not zero.
+///
+/// # Errors
+/// As the writer.
+pub fn lines(out: &mut impl Write, counts: &[(u64, &str)]) -> io::Result<()> {
+    for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
+        writeln!(out, "{count:>12} {what}")?;
+    }
+    Ok(())
+}

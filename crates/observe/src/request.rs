@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use wire::frame::{BTH_LEN, ICRC_LEN, Lie, Opcode, Packet, Transport};
+use wire::frame::{BTH_LEN, Bth, ICRC_LEN, Lie, Opcode, Transport};
 
 use crate::serial::Psn;
 
@@ -44,25 +44,25 @@ pub enum Violation {
     Length(Lie),
 }
 
-/// Says what `packet` is.
+/// Says what a packet is, by its BTH, the octets from there to the ICRC, and whether a length
+/// field lies.
 // SEQ-3.1, SEQ-3.3, SEQ-3.4
 #[inline(always)]
-pub fn classify(packet: Packet) -> Observed {
-    let opcode = packet.bth.opcode;
+pub fn classify(bth: &Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
     // SEND and WRITE with their immediate forms; SEND with invalidate is beyond.
-    if opcode.0 <= 0x0b
-        && packet.bth.version == 0
-        && packet.lie.is_none()
-        && packet.transport_len >= least_len(opcode, packet.bth.pad)
+    if bth.opcode.0 <= 0x0b
+        && bth.version == 0
+        && lie.is_none()
+        && transport_len >= least_len(bth.opcode, bth.pad)
     {
-        return Observed::Request(Psn::new(packet.bth.psn));
+        return Observed::Request(Psn::new(bth.psn));
     }
-    not_a_request(packet)
+    not_a_request(*bth, transport_len, lie)
 }
 
 #[inline(never)]
-fn not_a_request(packet: Packet) -> Observed {
-    let opcode = packet.bth.opcode;
+fn not_a_request(bth: Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
+    let opcode = bth.opcode;
     if opcode == Opcode::CNP {
         return Observed::Cnp;
     }
@@ -72,18 +72,17 @@ fn not_a_request(packet: Packet) -> Observed {
     if opcode.is_response() {
         return Observed::Response;
     }
-    if packet.bth.version != 0 {
-        return Observed::Violation(Violation::Version(packet.bth.version));
-    }
-    if opcode.0 > 0x0b {
-        return Observed::Violation(Violation::Opcode(opcode));
-    }
-    if let Some(lie) = packet.lie {
-        return Observed::Violation(Violation::Length(lie));
-    }
-    let found = packet.transport_len;
-    let expected = least_len(opcode, packet.bth.pad);
-    Observed::Violation(Violation::TooShort { opcode, found, expected })
+    let violation = if bth.version != 0 {
+        Violation::Version(bth.version)
+    } else if opcode.0 > 0x0b {
+        Violation::Opcode(opcode)
+    } else if let Some(lie) = lie {
+        Violation::Length(lie)
+    } else {
+        let expected = least_len(opcode, bth.pad);
+        Violation::TooShort { opcode, found: transport_len, expected }
+    };
+    Observed::Violation(violation)
 }
 
 /// Octets of the headers, the padding and the ICRC of a SEND or WRITE.

@@ -16,7 +16,7 @@ use wire::capture::{Format, Limits, Parser, Record, SNIFF_LEN, Statistics, Step,
 
 /// Octets that are read at a time: small enough to stay in the processor's cache until they are
 /// decoded, large enough that the calls do not matter.
-const READ_LEN: usize = 256 * 1024;
+const READ_LEN: usize = 128 * 1024;
 
 /// What wants to see a capture file, in its order.
 pub trait Visitor {

@@ -10,7 +10,8 @@ use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
 use wire::capture::{Record, Statistics};
 use wire::frame::{
-    Addresses, Decoded, Fault, Frame, Layer, LinkType, MirrorKind, Packet, common, decode,
+    Addresses, Decoded, Fault, Frame, Layer, Lie, LinkType, Located, MirrorKind, Packet, common,
+    decode,
 };
 use wire::icrc::{self, IcrcVerdict};
 
@@ -138,7 +139,7 @@ impl<S: Sink> Pipeline<S> {
             self.mirrored((mirror.addresses, mirror.kind, mirror.session), sequence);
         }
         match body {
-            Frame::Roce(packet) => self.roce(record.data, packet),
+            Frame::Roce(packet) => self.roce(record.data, &packet),
             Frame::NotRoce(reason) => self.tally.not_roce[reason.index()] += 1,
             Frame::Pfc(pfc) => {
                 self.tally.pfc += 1;
@@ -172,22 +173,27 @@ impl<S: Sink> Pipeline<S> {
         self.next_report_ns = Some(time_ns.saturating_add(interval_ns));
     }
 
+    /// A packet that was decoded the long way.
+    fn roce(&mut self, frame: &[u8], packet: &Packet) {
+        self.tally.length_lies += u64::from(packet.lie.is_some());
+        let key = &mut self.waiting[self.waiting_len].key;
+        (key.addresses, key.namespace) = (packet.addresses, packet.namespace);
+        self.identified(frame, packet.located(), packet.lie);
+    }
+
+    /// A packet whose addresses and namespace stand in the next place for an arrival.
     #[inline(always)]
-    fn roce(&mut self, frame: &[u8], packet: Packet) {
-        if self.observation.check_icrc && !self.icrc_allows(frame, packet) {
+    fn identified(&mut self, frame: &[u8], found: Located, lie: Option<Lie>) {
+        if self.observation.check_icrc && !self.icrc_allows(frame, found) {
             return;
         }
-        let observed = classify(packet);
-        self.tally.packet(packet, observed);
+        let observed = classify(&found.bth, found.transport_len, lie);
+        self.tally.packet(observed, found.extension_captured());
+        let arrival = &mut self.waiting[self.waiting_len];
+        arrival.key.qp = found.bth.qp;
+        arrival.key.pkey = found.bth.pkey;
         match observed {
             Observed::Request(psn) => {
-                // Written field by field to where it stays: a copy of what was just put together
-                // from pieces would have to wait for the pieces.
-                let arrival = &mut self.waiting[self.waiting_len];
-                arrival.key.addresses = packet.addresses;
-                arrival.key.namespace = packet.namespace;
-                arrival.key.qp = packet.bth.qp;
-                arrival.key.pkey = packet.bth.pkey;
                 arrival.psn = psn;
                 arrival.time_ns = self.time_ns;
                 self.waiting_len += 1;
@@ -195,20 +201,21 @@ impl<S: Sink> Pipeline<S> {
                     self.flush();
                 }
             }
-            Observed::Violation(violation) => self.violation(packet, violation),
+            Observed::Violation(violation) => {
+                let key = arrival.key;
+                self.violation(&key, violation);
+            }
             // SEQ-3.4
             Observed::Response | Observed::Cnp | Observed::OtherTransport => {}
         }
     }
 
     #[cold]
-    fn violation(&mut self, packet: Packet, violation: Violation) {
+    fn violation(&mut self, key: &StreamKey, violation: Violation) {
         self.flush();
-        let Packet { addresses, namespace, bth, .. } = packet;
-        let key = StreamKey { addresses, namespace, qp: bth.qp, pkey: bth.pkey };
         let (position, time_ns) = (self.tally.frames, self.time_ns);
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.violation(&key, time_ns, violation, &mut |closed| {
+        self.meter.violation(key, time_ns, violation, &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
     }
@@ -226,12 +233,13 @@ impl<S: Sink> Pipeline<S> {
 
     // SEQ-3.8: a packet that fails names no stream for certain, so it is a fault of the capture.
     #[inline(never)]
-    fn icrc_allows(&mut self, frame: &[u8], packet: Packet) -> bool {
-        match icrc::check(frame, &packet) {
+    fn icrc_allows(&mut self, frame: &[u8], found: Located) -> bool {
+        let StreamKey { addresses, namespace, .. } = self.waiting[self.waiting_len].key;
+        match icrc::check(frame, &found.packet(addresses, namespace)) {
             IcrcVerdict::Good => self.tally.icrc_good += 1,
             IcrcVerdict::Bad { .. } => {
                 self.tally.icrc_bad += 1;
-                self.gap_between(&packet.addresses, Cause::IcrcMismatch);
+                self.gap_between(&addresses, Cause::IcrcMismatch);
                 return false;
             }
             _ => self.tally.icrc_not_checked += 1,
@@ -354,11 +362,12 @@ impl<S: Sink> Visitor for Pipeline<S> {
         }
         self.tally.frames += 1;
         let original_len = if self.observation.sliced { u32::MAX } else { record.original_len };
-        if self.observation.layer == Layer::Outer
-            && record.link == Ok(LinkType::Ethernet)
-            && let Some(packet) = common(record.data, original_len)
-        {
-            return self.roce(record.data, packet);
+        if self.observation.layer == Layer::Outer && record.link == Ok(LinkType::Ethernet) {
+            let key = &mut self.waiting[self.waiting_len].key;
+            let (addresses, namespace) = (&mut key.addresses, &mut key.namespace);
+            if let Some(found) = common(record.data, original_len, addresses, namespace) {
+                return self.identified(record.data, found, None);
+            }
         }
         self.frame(record, original_len);
     }

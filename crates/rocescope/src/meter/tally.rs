@@ -2,7 +2,7 @@
 //! the reports do not cover.
 
 use observe::request::Observed;
-use wire::frame::{Fault, NotRoce, Packet};
+use wire::frame::{Fault, NotRoce};
 
 /// Counts of frames. Every frame is in exactly one of `not_roce`, `requests`, `violations`,
 /// `responses`, `cnps`, `other_transports`, `pfc`, `unknown_link` and the faults.
@@ -56,14 +56,13 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A RoCEv2 packet.
+    /// A RoCEv2 packet, and whether its extension header was captured in full.
     #[inline(always)]
-    pub fn packet(&mut self, packet: Packet, observed: Observed) {
-        self.length_lies += u64::from(packet.lie.is_some());
+    pub fn packet(&mut self, observed: Observed, extension_captured: bool) {
         match observed {
             Observed::Request(_) => {
                 self.requests += 1;
-                self.extension_cut += u64::from(!packet.extension_captured());
+                self.extension_cut += u64::from(!extension_captured);
             }
             Observed::Violation(_) => self.violations += 1,
             Observed::Response => self.responses += 1,

@@ -24,6 +24,7 @@ pub use discover::{Carried, carries};
 pub use link::{LinkType, UnknownLink};
 pub use opcode::{Opcode, Transport};
 pub use reason::{Fault, Lie, NotRoce};
+pub use short::{Located, common};
 pub use tunnel::{GENEVE_PORT, Layer, Mirror, MirrorKind, VXLAN_PORT};
 
 use crate::pfc::Pfc;
@@ -130,8 +131,21 @@ impl Packet {
     #[inline]
     #[must_use]
     pub fn extension_captured(&self) -> bool {
-        let extension = self.bth.opcode.extension_len().unwrap_or(0);
-        usize::try_from(self.captured_len).is_ok_and(|len| len >= BTH_LEN + extension)
+        self.located().extension_captured()
+    }
+
+    /// The packet without what names its stream.
+    #[inline]
+    #[must_use]
+    pub const fn located(&self) -> Located {
+        Located {
+            source_port: self.source_port,
+            bth: self.bth,
+            transport_len: self.transport_len,
+            captured_len: self.captured_len,
+            ip_offset: self.ip_offset,
+            bth_offset: self.bth_offset,
+        }
     }
 }
 
@@ -169,22 +183,14 @@ pub enum Frame {
 #[inline]
 #[must_use]
 pub fn decode(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> Decoded {
-    if layer == Layer::Outer
-        && link == LinkType::Ethernet
-        && let Some(packet) = common(frame, original_len)
-    {
-        return Decoded { mirror: None, body: Frame::Roce(packet) };
+    if layer == Layer::Outer && link == LinkType::Ethernet {
+        let (mut addresses, mut namespace) = (Addresses::v4([0; 4], [0; 4]), Namespace::default());
+        if let Some(found) = common(frame, original_len, &mut addresses, &mut namespace) {
+            let body = Frame::Roce(found.packet(addresses, namespace));
+            return Decoded { mirror: None, body };
+        }
     }
     general(frame, original_len, link, layer)
-}
-
-/// RoCEv2 as nearly all of it looks on Ethernet: at most two tags, no IP options, extension headers
-/// or fragments, lengths that agree, and a BTH that was captured. `None` says nothing: ask
-/// [`decode`], which says the same of what is found here, for a few nanoseconds more.
-#[inline(always)]
-#[must_use]
-pub fn common(frame: &[u8], original_len: u32) -> Option<Packet> {
-    short::decode(frame, original_len)
 }
 
 /// Octets of an Ethernet header without tags.

@@ -9,33 +9,94 @@ use super::{Addresses, BTH_LEN, Bth, Namespace, Packet, ROCE_PORT, ip};
 const V4: u16 = 0x0800;
 const V6: u16 = 0x86dd;
 
-/// A packet, or nothing where the long way is to be gone.
+/// Where the BTH of a common frame stands, and what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// As [`Packet::source_port`].
+    pub source_port: u16,
+    /// As [`Packet::bth`].
+    pub bth: Bth,
+    /// As [`Packet::transport_len`].
+    pub transport_len: u32,
+    /// As [`Packet::captured_len`].
+    pub captured_len: u32,
+    /// As [`Packet::ip_offset`].
+    pub ip_offset: u32,
+    /// As [`Packet::bth_offset`].
+    pub bth_offset: u32,
+}
+
+impl Located {
+    /// As [`Packet::extension_captured`].
+    #[inline(always)]
+    #[must_use]
+    pub fn extension_captured(&self) -> bool {
+        let extension = self.bth.opcode.extension_len().unwrap_or(0);
+        usize::try_from(self.captured_len).is_ok_and(|len| len >= BTH_LEN + extension)
+    }
+
+    /// The packet, with the identity that was found beside it.
+    #[inline]
+    #[must_use]
+    pub const fn packet(self, addresses: Addresses, namespace: Namespace) -> Packet {
+        Packet {
+            addresses,
+            namespace,
+            source_port: self.source_port,
+            bth: self.bth,
+            transport_len: self.transport_len,
+            captured_len: self.captured_len,
+            ip_offset: self.ip_offset,
+            bth_offset: self.bth_offset,
+            lie: None,
+        }
+    }
+}
+
+/// RoCEv2 as nearly all of it looks on Ethernet: at most two tags, no IP options, extension headers
+/// or fragments, lengths that agree, and a BTH that was captured. `None` says nothing, and the two
+/// places then hold nothing of meaning: ask [`super::decode`], which says the same of what is
+/// found here, for a few nanoseconds more.
+///
+/// Addresses and namespace are written to where the caller keeps them: a copy of what was just put
+/// together from pieces would have to wait for the pieces.
 #[inline(always)]
-pub(super) fn decode(frame: &[u8], original_len: u32) -> Option<Packet> {
+#[must_use]
+pub fn common(
+    frame: &[u8],
+    original_len: u32,
+    addresses: &mut Addresses,
+    namespace: &mut Namespace,
+) -> Option<Located> {
+    *namespace = Namespace::default();
     let head = frame.first_chunk::<14>()?;
     match u16::from_be_bytes([head[12], head[13]]) {
-        V4 => v4::<14, 54>(frame, original_len, Namespace::default()),
-        V6 => v6::<14, 74>(frame, original_len, Namespace::default()),
-        0x8100 | 0x88a8 => tagged(frame, original_len),
+        V4 => v4::<14, 54>(frame, original_len, addresses),
+        V6 => v6::<14, 74>(frame, original_len, addresses),
+        0x8100 | 0x88a8 => tagged(frame, original_len, addresses, namespace),
         _ => None,
     }
 }
 
 #[inline(always)]
-fn tagged(frame: &[u8], original_len: u32) -> Option<Packet> {
+fn tagged(
+    frame: &[u8],
+    original_len: u32,
+    addresses: &mut Addresses,
+    namespace: &mut Namespace,
+) -> Option<Located> {
     let head = frame.first_chunk::<22>()?;
-    let mut namespace =
-        Namespace { outer_vlan: vid([head[14], head[15]])?, ..Namespace::default() };
+    namespace.outer_vlan = vid([head[14], head[15]])?;
     match u16::from_be_bytes([head[16], head[17]]) {
-        V4 => return v4::<18, 58>(frame, original_len, namespace),
-        V6 => return v6::<18, 78>(frame, original_len, namespace),
+        V4 => return v4::<18, 58>(frame, original_len, addresses),
+        V6 => return v6::<18, 78>(frame, original_len, addresses),
         0x8100 => {}
         _ => return None,
     }
     namespace.inner_vlan = vid([head[18], head[19]])?;
     match u16::from_be_bytes([head[20], head[21]]) {
-        V4 => v4::<22, 62>(frame, original_len, namespace),
-        V6 => v6::<22, 82>(frame, original_len, namespace),
+        V4 => v4::<22, 62>(frame, original_len, addresses),
+        V6 => v6::<22, 82>(frame, original_len, addresses),
         _ => None,
     }
 }
@@ -52,8 +113,8 @@ fn vid(tci: [u8; 2]) -> Option<u16> {
 fn v4<const AT: usize, const END: usize>(
     frame: &[u8],
     original_len: u32,
-    namespace: Namespace,
-) -> Option<Packet> {
+    addresses: &mut Addresses,
+) -> Option<Located> {
     let (head, _) = frame.first_chunk::<END>()?.split_at(END);
     let ip: &[u8; 40] = head.last_chunk()?;
     let is_common =
@@ -62,9 +123,9 @@ fn v4<const AT: usize, const END: usize>(
     if !is_common {
         return None;
     }
-    let addresses = Addresses::v4(*ip[12..].first_chunk()?, *ip[16..].first_chunk()?);
+    *addresses = Addresses::v4(*ip[12..].first_chunk()?, *ip[16..].first_chunk()?);
     let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
-    whole.packet(addresses, namespace, ip.last_chunk()?)
+    whole.located(ip.last_chunk()?)
 }
 
 /// `AT` is where the IP header starts, and `END`, where the BTH ends, is 60 octets later.
@@ -72,17 +133,17 @@ fn v4<const AT: usize, const END: usize>(
 fn v6<const AT: usize, const END: usize>(
     frame: &[u8],
     original_len: u32,
-    namespace: Namespace,
-) -> Option<Packet> {
+    addresses: &mut Addresses,
+) -> Option<Located> {
     let (head, _) = frame.first_chunk::<END>()?.split_at(END);
     let ip: &[u8; 60] = head.last_chunk()?;
     if ip[0] >> 4 != 6 || ip[6] != ip::UDP {
         return None;
     }
     let ip_len = u32::from(u16::from_be_bytes([ip[4], ip[5]])) + 40;
-    let addresses = Addresses::v6(*ip[8..].first_chunk()?, *ip[24..].first_chunk()?);
+    *addresses = Addresses::v6(*ip[8..].first_chunk()?, *ip[24..].first_chunk()?);
     let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
-    whole.packet(addresses, namespace, ip.last_chunk()?)
+    whole.located(ip.last_chunk()?)
 }
 
 /// What is known of a frame before its UDP header is.
@@ -98,12 +159,7 @@ struct Whole<'a> {
 impl Whole<'_> {
     /// `udp` is the UDP header and the BTH.
     #[inline(always)]
-    fn packet(
-        &self,
-        addresses: Addresses,
-        namespace: Namespace,
-        udp: &[u8; 8 + BTH_LEN],
-    ) -> Option<Packet> {
+    fn located(&self, udp: &[u8; 8 + BTH_LEN]) -> Option<Located> {
         let ip_offset = u32::try_from(self.ip_offset).ok()?;
         let bth_offset = u32::try_from(self.bth_offset).ok()?;
         let udp_len = u32::from(u16::from_be_bytes([udp[4], udp[5]]));
@@ -119,16 +175,13 @@ impl Whole<'_> {
         }
         let transport_len = udp_len - 8;
         let captured = u32::try_from(self.frame.len() - self.bth_offset).unwrap_or(u32::MAX);
-        Some(Packet {
-            addresses,
-            namespace,
+        Some(Located {
             source_port: u16::from_be_bytes([udp[0], udp[1]]),
             bth: Bth::from_octets(udp.last_chunk()?),
             transport_len,
             captured_len: captured.min(transport_len),
             ip_offset,
             bth_offset,
-            lie: None,
         })
     }
 }

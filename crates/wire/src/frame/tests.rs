@@ -143,7 +143,10 @@ fn compare_ways(frame: &[u8]) -> usize {
         for original_len in [0, original(frame) - 3, original(frame), 1500] {
             let captured = &frame[..cut];
             let long = general(captured, original_len, LinkType::Ethernet, Layer::Outer);
-            if let Some(packet) = short::decode(captured, original_len) {
+            let (mut addresses, mut namespace) =
+                (Addresses::v4([0; 4], [0; 4]), Namespace::default());
+            if let Some(found) = common(captured, original_len, &mut addresses, &mut namespace) {
+                let packet = found.packet(addresses, namespace);
                 assert_eq!(Frame::Roce(packet), long.body, "{captured:x?} {original_len}");
                 short_ways += 1;
             }

@@ -294,9 +294,9 @@ fn of_ipfix_dump(text: &str) -> Vec<BTreeMap<String, String>> {
                 let (_, rest) = line.strip_prefix("\t(")?.split_once(')')?;
                 let (name, value) = rest.split_once(" : ")?;
                 // Zeros may be written or left out.
-            let address = value.parse::<std::net::Ipv6Addr>();
-            let value = address.map_or(value.to_owned(), |address| address.to_string());
-            Some((name.trim().to_owned(), value))
+                let address = value.parse::<std::net::Ipv6Addr>();
+                let value = address.map_or(value.to_owned(), |address| address.to_string());
+                Some((name.trim().to_owned(), value))
             });
         fields.collect::<BTreeMap<_, _>>()
     });

@@ -7,6 +7,7 @@ mod faults;
 mod frames;
 mod gaps;
 mod judges;
+mod options;
 mod support;
 mod variants;
 mod writer;

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use wire::element::{DraftElement, Mapping};
+use wire::element::{DraftElement, Element, Mapping};
 use wire::ipfix::{EncodeError, Encoder, FlowKeys, MessageWriter, flow_keys_template};
 
 use crate::meter::EpochIds;
@@ -77,7 +77,7 @@ impl Exporter {
     pub fn begin(&mut self, export_time: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mapping = self.mapping;
         let mut writer = self.encoder.writer(self.domain, export_time, out);
-        let elements = DraftElement::ALL.map(|draft| draft.element(mapping.id(draft)));
+        let elements = DraftElement::ALL.map(|draft| described(draft, &mapping));
         writer.type_information(TYPE_INFORMATION, TYPE_INFORMATION_RANGED, elements.iter())?;
         writer.template(&flow_keys_template(FLOW_KEYS))?;
         writer.finish();
@@ -110,6 +110,17 @@ impl Exporter {
         writer.finish();
         Ok(())
     }
+}
+
+/// An element as the collector is told of it: with the range of its type where the draft has none,
+/// because some collectors take no notice of a type record without a range.
+// PFC-exp.2
+fn described(draft: DraftElement, mapping: &Mapping) -> Element {
+    let mut element = draft.element(mapping.id(draft));
+    // All of them are unsigned, of 1 to 8 octets.
+    let unused_bits = 64 - 8 * u32::from(element.abstract_type.full_length().clamp(1, 8));
+    element.range.get_or_insert((0, u64::MAX >> unused_bits));
+    element
 }
 
 /// Sends the Template of a shape and its Flow Keys.

@@ -6,14 +6,15 @@ use alloc::vec;
 
 use super::{EncodeError, Fault, FieldSpec, MessageWriter, Record, TemplateSpec};
 use crate::element::standard::{
-    INFORMATION_ELEMENT_DATA_TYPE, INFORMATION_ELEMENT_ID, INFORMATION_ELEMENT_NAME,
-    INFORMATION_ELEMENT_RANGE_BEGIN, INFORMATION_ELEMENT_RANGE_END, INFORMATION_ELEMENT_SEMANTICS,
-    INFORMATION_ELEMENT_UNITS, PRIVATE_ENTERPRISE_NUMBER,
+    INFORMATION_ELEMENT_DATA_TYPE, INFORMATION_ELEMENT_DESCRIPTION, INFORMATION_ELEMENT_ID,
+    INFORMATION_ELEMENT_NAME, INFORMATION_ELEMENT_RANGE_BEGIN, INFORMATION_ELEMENT_RANGE_END,
+    INFORMATION_ELEMENT_SEMANTICS, INFORMATION_ELEMENT_UNITS, PRIVATE_ENTERPRISE_NUMBER,
 };
 use crate::element::{AbstractType, Element, ElementId, Semantics, Units, VARIABLE};
 
-/// The Options Template for type records, with the range or without: an element whose type alone
-/// says which values are legal is described without.
+/// The Options Template for type records, with everything that RFC 5610 has for them, or without
+/// the range and the description. libfixbuf takes a record for a type record only where nothing is
+/// left out.
 #[must_use]
 pub fn type_information_template(id: u16, ranged: bool) -> TemplateSpec {
     let mut fields = vec![
@@ -28,6 +29,9 @@ pub fn type_information_template(id: u16, ranged: bool) -> TemplateSpec {
         fields.push(FieldSpec::new(INFORMATION_ELEMENT_RANGE_END, 8));
     }
     fields.push(FieldSpec::new(INFORMATION_ELEMENT_NAME, VARIABLE));
+    if ranged {
+        fields.push(FieldSpec::new(INFORMATION_ELEMENT_DESCRIPTION, VARIABLE));
+    }
     TemplateSpec { id, scope_count: 2, fields }
 }
 
@@ -66,7 +70,9 @@ impl MessageWriter<'_> {
                         r.unsigned(begin)?;
                         r.unsigned(end)?;
                     }
-                    r.octets(element.name.as_bytes())
+                    r.octets(element.name.as_bytes())?;
+                    // The draft describes it; a description of our own would say less.
+                    if ranged { r.octets(&[]) } else { Ok(()) }
                 })?;
             }
         }

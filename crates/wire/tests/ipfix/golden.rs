@@ -392,12 +392,12 @@ fn type_records_describe_the_draft_elements_and_a_stranger_understands_them() {
     ]
     .concat();
     let ranged = [
-        &[1, 0x91, 0, 8, 0, 2][..],
+        &[1, 0x91, 0, 9, 0, 2][..],
         &[1, 90, 0, 4, 1, 47, 0, 2],
         &[1, 83, 0, 1, 1, 88, 0, 1],
         &[1, 89, 0, 2],
         &[1, 86, 0, 8, 1, 87, 0, 8], // ...RangeBegin 342, ...RangeEnd 343
-        &[1, 85, 0xff, 0xff],
+        &[1, 85, 0xff, 0xff, 1, 84, 0xff, 0xff], // ...Name 341, ...Description 340
     ]
     .concat();
     let priority = [
@@ -406,6 +406,7 @@ fn type_records_describe_the_draft_elements_and_a_stranger_understands_them() {
         &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7],
         &[11],
         b"pfcPriority",
+        &[0], // no description
     ]
     .concat();
     let expected =
@@ -440,7 +441,7 @@ fn a_type_record_that_its_type_cannot_have_is_not_written() {
     assert_eq!(refused, Err(EncodeError::Semantics { element: SOURCE_IPV4_ADDRESS }));
     writer.finish();
     assert!(out.is_empty());
-    assert_eq!(type_information_template(400, true).fields.len(), 8);
+    assert_eq!(type_information_template(400, true).fields.len(), 9);
 }
 
 #[test]

@@ -1,0 +1,13 @@
+//! `rocescope meter` from outside: real and written captures in, reports out, judged by what is
+//! known of each capture and by other people's programs.
+
+mod bad_input;
+mod captures;
+mod faults;
+mod frames;
+mod gaps;
+mod judges;
+mod options;
+mod support;
+mod variants;
+mod writer;

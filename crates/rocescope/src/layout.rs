@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use observe::report::StreamKey;
+use wire::frame::{Family, Namespace};
 
 use crate::meter::json::address;
 
@@ -49,6 +50,25 @@ pub fn push_stream_name(line: &mut Vec<u8>, key: &StreamKey) {
     }
 }
 
+/// How long [`push_stream_name`] makes a line, without making it where that can be counted.
+pub fn stream_name_len(key: &StreamKey) -> usize {
+    let digits = |octet: &u8| match octet {
+        0..=9 => 1,
+        10..=99 => 2,
+        _ => 3,
+    };
+    if key.addresses.family == Family::V4 && key.namespace == Namespace::default() {
+        let v4 = |address: &[u8; 16]| address[..4].iter().map(digits).sum::<usize>() + 3;
+        return v4(&key.addresses.source) + v4(&key.addresses.destination) + NAME_REST;
+    }
+    let mut name = Vec::new();
+    push_stream_name(&mut name, key);
+    name.len()
+}
+
+/// Octets of a name beside its addresses.
+const NAME_REST: usize = " > ".len() + " qp 0x123456 pkey 0x1234".len();
+
 fn hexadecimal(line: &mut Vec<u8>, value: u32, digits: u32) {
     for digit in (0..digits).rev() {
         let nibble = (value >> (4 * digit)) & 0xf;
@@ -65,4 +85,23 @@ pub fn lines(out: &mut impl Write, counts: &[(u64, &str)]) -> io::Result<()> {
         writeln!(out, "{count:>12} {what}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::frame::Addresses;
+
+    #[test]
+    fn the_length_of_a_name_is_that_of_the_name() {
+        let v4 = Addresses::v4([1, 20, 255, 9], [10, 100, 0, 99]);
+        let v6 = Addresses::v6([0xfd; 16], [0; 16]);
+        let tagged = Namespace { outer_vlan: 7, inner_vlan: 0, segment: 0 };
+        for (addresses, namespace) in
+            [(v4, Namespace::default()), (v4, tagged), (v6, Namespace::default())]
+        {
+            let key = StreamKey { addresses, namespace, qp: 17, pkey: 0xffff };
+            assert_eq!(stream_name_len(&key), stream_name(&key).len(), "{}", stream_name(&key));
+        }
+    }
 }

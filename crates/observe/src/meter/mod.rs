@@ -7,6 +7,7 @@
 
 mod closed;
 mod context;
+mod index;
 mod roster;
 mod table;
 
@@ -14,8 +15,9 @@ use wire::frame::{Addresses, Family, Namespace};
 
 pub use closed::{Cause, Closed};
 use context::{Context, Standing};
+use index::Tag;
 use roster::Rosters;
-use table::{Table, Tag};
+use table::Table;
 
 use crate::provision::Provisioning;
 use crate::report::{Snapshot, StreamKey};
@@ -126,7 +128,7 @@ pub struct Meter {
 
 impl Meter {
     /// Octets that a context in order takes, its place in the index included.
-    pub const CONTEXT_OCTETS: usize = size_of::<Context>() + table::INDEX_OCTETS;
+    pub const CONTEXT_OCTETS: usize = size_of::<Context>() + index::OCTETS;
 
     /// An empty table.
     // SEQ-4.6: a Transport Session that begins makes a meter of its own.

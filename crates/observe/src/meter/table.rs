@@ -5,42 +5,26 @@
 
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hasher};
-use core::ops::{Index, IndexMut};
+use core::ops;
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use wire::frame::Addresses;
 
 use crate::report::StreamKey;
 
 use super::context::Context;
+use super::index::{Index, Tag};
 
 /// Contexts that are allocated together: growing copies none of them.
 const CHUNK: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 12;
 /// Contexts among which the quietest is evicted.
 const EVICTION_SAMPLE: u32 = 16;
-/// Octets of the index for each context at its usual fill of a half to seven eighths.
-pub(super) const INDEX_OCTETS: usize = 2 * (size_of::<Slot>() + 1);
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    tag: u32,
-    index: u32,
-}
-
-/// 32 bits of a key's hash. Different keys can have the same.
-pub(super) type Tag = u32;
-
-/// The place of a tag in the index, spread over 64 bits.
-fn spread(tag: Tag) -> u64 {
-    u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 #[derive(Debug)]
 pub(super) struct Table {
     hasher: FixedState,
-    slots: HashTable<Slot>,
+    index: Index,
     chunks: Vec<Vec<Context>>,
     len: u32,
     len_max: u32,
@@ -52,7 +36,7 @@ impl Table {
     pub fn new(len_max: u32, seed: u64) -> Self {
         Self {
             hasher: FixedState::with_seed(seed),
-            slots: HashTable::new(),
+            index: Index::new(),
             chunks: Vec::new(),
             len: 0,
             len_max,
@@ -83,7 +67,7 @@ impl Table {
     /// The first context with this tag, which need not be the stream's.
     #[inline]
     pub fn candidate(&self, tag: Tag) -> Option<u32> {
-        self.slots.find(spread(tag), |slot| slot.tag == tag).map(|slot| slot.index)
+        self.index.find(tag, |_| true)
     }
 
     /// Reads the contexts into the cache.
@@ -98,9 +82,7 @@ impl Table {
 
     /// The context of `key`.
     pub fn find(&self, tag: Tag, key: &StreamKey) -> Option<u32> {
-        self.slots
-            .find(spread(tag), |slot| slot.tag == tag && self[slot.index].key == *key)
-            .map(|slot| slot.index)
+        self.index.find(tag, |index| self[index].key == *key)
     }
 
     /// Adds a context; `None` where the table is full.
@@ -114,7 +96,7 @@ impl Table {
         }
         self.chunks[index as usize >> CHUNK_BITS].push(context);
         self.len += 1;
-        self.slots.insert_unique(spread(tag), Slot { tag, index }, |slot| spread(slot.tag));
+        self.index.insert(tag, index);
         Some(index)
     }
 
@@ -129,12 +111,10 @@ impl Table {
     /// Gives the place of a context to another.
     pub fn replace(&mut self, index: u32, context: Context) {
         let old = self.tag(&self[index].key);
-        if let Ok(slot) = self.slots.find_entry(spread(old), |slot| slot.index == index) {
-            slot.remove();
-        }
+        self.index.remove(old, index);
         let tag = self.tag(&context.key);
         self[index] = context;
-        self.slots.insert_unique(spread(tag), Slot { tag, index }, |slot| spread(slot.tag));
+        self.index.insert(tag, index);
     }
 
     /// Addresses and index of every context with an open epoch.
@@ -144,7 +124,7 @@ impl Table {
     }
 }
 
-impl Index<u32> for Table {
+impl ops::Index<u32> for Table {
     type Output = Context;
 
     #[inline]
@@ -153,7 +133,7 @@ impl Index<u32> for Table {
     }
 }
 
-impl IndexMut<u32> for Table {
+impl ops::IndexMut<u32> for Table {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Context {
         &mut self.chunks[index as usize >> CHUNK_BITS][index as usize % CHUNK]

@@ -9,7 +9,7 @@ use wire::frame::NotRoce;
 
 use super::streams::{COUNT_HEADS, Stream, Streams};
 use super::tally::Tally;
-use crate::layout::{cell, lines, push_stream_name};
+use crate::layout::{cell, lines, push_stream_name, stream_name_len};
 
 /// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.
 ///
@@ -21,13 +21,8 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
         return writeln!(out, "No stream was metered.");
     }
     let mut line = Vec::with_capacity(256);
-    let mut width = "STREAM".len();
-    for stream in &ranked {
-        line.clear();
-        name(&mut line, stream, window);
-        width = width.max(line.len());
-    }
-    line.clear();
+    let names = ranked.iter().map(|stream| name_len(stream, window));
+    let width = names.fold("STREAM".len(), usize::max);
     line.extend_from_slice(b"STREAM");
     line.resize(width, b' ');
     cell(&mut line, b"EPOCHS", 8);
@@ -74,6 +69,15 @@ fn reason(line: &mut Vec<u8>, cause: &Cause, count: u64) -> io::Result<()> {
 
 fn column(head: &str) -> usize {
     head.len().max(8) + 2
+}
+
+fn name_len(stream: &Stream, window: u32) -> usize {
+    let mut digits = itoa::Buffer::new();
+    let other = match stream.window.get() {
+        same if same == window => 0,
+        other => " W ".len() + digits.format(other).len(),
+    };
+    stream_name_len(&stream.key) + other
 }
 
 fn name(line: &mut Vec<u8>, stream: &Stream, window: u32) {

@@ -180,16 +180,13 @@ impl Meter {
         candidate: Option<u32>,
         out: &mut impl FnMut(Closed),
     ) {
-        if arrival.time_ns > self.now_ns {
-            self.advance_time(arrival.time_ns, out);
+        self.now_ns = self.now_ns.max(arrival.time_ns);
+        if self.settings.idle_ns.is_some() {
+            self.close_idle(out);
         }
-        let index = match candidate {
-            Some(index) if self.table[index].key == arrival.key => index,
-            _ => match self.find_or_admit(&arrival.key, tag, out) {
-                Some(index) => index,
-                None => return,
-            },
-        };
+        let known = candidate.filter(|index| self.table[*index].key == arrival.key);
+        let found = known.or_else(|| self.find_or_admit(&arrival.key, tag, out));
+        let Some(index) = found else { return };
         self.request(index, arrival.psn, arrival.time_ns, out);
     }
 
@@ -226,7 +223,7 @@ impl Meter {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn request(&mut self, index: u32, psn: Psn, time_ns: u64, out: &mut impl FnMut(Closed)) {
         let context = &mut self.table[index];
         let Some(sequence) = &mut context.sequence else {
@@ -257,7 +254,7 @@ impl Meter {
             Step::Discontinuity(Discontinuity::Ambiguous) => Cause::Ambiguous,
             Step::Discontinuity(Discontinuity::Jump(d)) => Cause::Jump(d),
             Step::NeedsLabels if self.give_labels(index) => {
-                return self.request(index, psn, time_ns, out);
+                return self.request_again(index, psn, time_ns, out);
             }
             Step::NeedsLabels => Cause::LabelMemory,
             _ => Cause::Exhausted,
@@ -265,6 +262,11 @@ impl Meter {
         // SEQ-4.10: the old epoch closes first, and the request is counted in the new one only.
         self.close(index, cause, out);
         self.begin(index, psn, time_ns);
+    }
+
+    #[inline(never)]
+    fn request_again(&mut self, index: u32, psn: Psn, time_ns: u64, out: &mut impl FnMut(Closed)) {
+        self.request(index, psn, time_ns, out);
     }
 
     /// Gives the open epoch of a context its labels, where there is memory for them.
@@ -327,12 +329,14 @@ impl Meter {
     }
 
     /// Moves the time on and closes the epochs that have been silent for too long by then.
-    // SEQ-4.7
     pub fn advance_time(&mut self, now_ns: u64, out: &mut impl FnMut(Closed)) {
         self.now_ns = self.now_ns.max(now_ns);
-        let Some(idle_ns) = self.settings.idle_ns else {
-            return;
-        };
+        self.close_idle(out);
+    }
+
+    // SEQ-4.7
+    fn close_idle(&mut self, out: &mut impl FnMut(Closed)) {
+        let Some(idle_ns) = self.settings.idle_ns else { return };
         while let Some(index) = self.rosters.due(self.now_ns) {
             let context = &self.table[index];
             let deadline = context.last_ns.saturating_add(idle_ns);

@@ -99,7 +99,8 @@ impl Display for Plan {
 
 fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     let (at, metering) = (&device.observation, &device.metering);
-    writeln!(f, "observes    layer {}", at.layer.name())?;
+    let frames = if at.sliced { ", frames that the mirror may have cut" } else { "" };
+    writeln!(f, "observes    layer {}{frames}", at.layer.name())?;
     writeln!(f, "as          observation domain {}, observation point {}", at.domain, at.point)?;
     write_elements(f, &device.elements)?;
     let icrc = match metering.icrc {

@@ -77,7 +77,7 @@ pub struct MeterArgs {
     #[arg(long, group = "provisioning", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// History width W in PSN positions, 1 to 4194304.
-    #[arg(long, default_value = "1024", value_parser = window, conflicts_with = "config")]
+    #[arg(long, default_value = "1024", value_parser = window, allow_hyphen_values = true, conflicts_with = "config")]
     pub window: Window,
     /// JSON Lines on standard output, the summary on standard error.
     #[arg(long)]
@@ -96,7 +96,7 @@ pub struct MeterArgs {
     #[arg(long, default_value = "outer", value_parser = layer, conflicts_with = "config")]
     pub layer: Layer,
     /// The mirror cuts packets without saying so: do not hold lengths against the frame's end.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "config")]
     pub sliced: bool,
     /// Check every ICRC; a packet that fails is attributed to no stream.
     #[arg(long, conflicts_with = "config")]

@@ -133,7 +133,7 @@ fn configured(file: &Path, args: &MeterArgs) -> Result<Run, Vec<String>> {
         observation: Observation {
             layer: observation.layer,
             check_icrc: metering.icrc == Icrc::Check,
-            sliced: args.sliced,
+            sliced: observation.sliced,
         },
         place: Place { domain: observation.domain, point: observation.point },
         provisioning: device.provisioning().map_err(one_line)?,

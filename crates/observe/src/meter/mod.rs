@@ -300,7 +300,8 @@ impl Meter {
     }
 
     /// A request outside the profile was observed at `time_ns`: it is not counted, the stream's
-    /// epoch closes, and the stream stays disabled.
+    /// epoch closes, and the stream stays disabled. Gives the number of its context where the
+    /// stream had no open epoch and was enabled, so that it does not fall silent unseen.
     // SEQ-3.3
     pub fn violation(
         &mut self,
@@ -308,16 +309,18 @@ impl Meter {
         time_ns: u64,
         violation: Violation,
         out: &mut impl FnMut(Closed),
-    ) {
+    ) -> Option<u32> {
         self.advance_time(time_ns, out);
-        let Some(index) = self.find_or_admit(key, self.table.tag(key), out) else { return };
+        let index = self.find_or_admit(key, self.table.tag(key), out)?;
         if self.table[index].standing == Standing::Unprovisioned {
             self.counts.not_provisioned += 1;
-            return;
+            return None;
         }
         self.counts.violations += 1;
+        let silent = !self.table[index].is_open();
         self.close(index, Cause::Violation(violation), out);
-        self.table[index].standing = Standing::Disabled;
+        let before = core::mem::replace(&mut self.table[index].standing, Standing::Disabled);
+        (silent && before == Standing::Enabled).then_some(index)
     }
 
     /// Closes the epoch of a context, if one is open.

@@ -50,6 +50,8 @@ pub struct Observation {
     pub point: u64,
     /// The layer of the captured frames that is observed.
     pub layer: Layer,
+    /// The mirror cuts frames without saying so: their ends say nothing about their lengths.
+    pub sliced: bool,
 }
 
 /// Whether the invariant CRC of packets is looked at.
@@ -132,7 +134,8 @@ pub(super) fn read<'d>(
     directory: &Path,
 ) -> Option<Device> {
     let top = Section::top(document, table, KEYS);
-    let observation = observation(&top.section("observation", &["domain", "point", "layer"]));
+    let observation =
+        observation(&top.section("observation", &["domain", "point", "layer", "frames"]));
     let elements = elements::read(&top.section("elements", elements::KEYS));
     let meter_section = top.section("meter", METER_KEYS);
     let metering = metering(&meter_section);
@@ -157,7 +160,8 @@ fn observation(section: &Section<'_>) -> Option<Observation> {
     let domain = section.number("domain", 1..=u32::MAX, 1);
     let point = section.number("point", 0..=u64::MAX, 1);
     let layer = section.choice("layer", &Layer::ALL.map(|layer| (layer.name(), layer)));
-    Some(Observation { domain: domain?, point: point?, layer: layer? })
+    let sliced = section.choice("frames", &[("whole", false), ("sliced", true)]);
+    Some(Observation { domain: domain?, point: point?, layer: layer?, sliced: sliced? })
 }
 
 fn metering(section: &Section<'_>) -> Option<Metering> {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use observe::export::{Exporter, Numbering};
 use observe::meter::{Closed, EpochIds, MeterCounts};
-use observe::report::{Report, Snapshot};
+use observe::report::{Report, Snapshot, StreamKey};
+use observe::request::Violation;
 use wire::element::Mapping;
 use wire::ipfix::{EncodeError, MESSAGE_MAX};
 use wire::pfc::Pfc;
@@ -198,6 +199,12 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
         if self.format == Format::Json || self.ipfix.is_some() {
             let report = self.numbering.number(&mut closed.ids, closed.snapshot);
             self.report(&report);
+        }
+    }
+
+    fn disabled(&mut self, context: u32, key: &StreamKey, violation: Violation) {
+        if self.format == Format::Table {
+            self.streams.disabled(context, key, violation);
         }
     }
 

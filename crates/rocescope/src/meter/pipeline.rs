@@ -33,6 +33,8 @@ pub struct Observation {
 pub trait Sink {
     /// A final report is due.
     fn closed(&mut self, closed: Closed);
+    /// A violation has disabled a stream that had no open epoch: no report will say so.
+    fn disabled(&mut self, context: u32, key: &StreamKey, violation: Violation);
     /// A report of an epoch that goes on is due.
     fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot);
     /// Priority flow control frames are counted elsewhere.
@@ -215,9 +217,12 @@ impl<S: Sink> Pipeline<S> {
         self.flush();
         let (position, time_ns) = (self.tally.frames, self.time_ns);
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.violation(key, time_ns, violation, &mut |closed| {
+        let disabled = self.meter.violation(key, time_ns, violation, &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
+        if let Some(context) = disabled {
+            sink.disabled(context, key, violation);
+        }
     }
 
     /// Follows what waits for a full batch. Comes before everything that closes epochs.

@@ -3,6 +3,7 @@
 
 use observe::meter::{Cause, Closed};
 use observe::report::{Flags, StreamKey};
+use observe::request::Violation;
 use observe::window::Window;
 
 /// Kinds of causes that are told apart for one stream; what is beyond is only counted.
@@ -13,8 +14,8 @@ const CAUSES_MAX: usize = 6;
 pub struct Stream {
     /// The stream.
     pub key: StreamKey,
-    /// Its window.
-    pub window: Window,
+    /// Its window; nothing for a stream that never had an epoch.
+    pub window: Option<Window>,
     /// Closed epochs.
     pub epochs: u64,
     /// All flags of all epochs.
@@ -31,10 +32,10 @@ pub const COUNT_HEADS: [&str; 7] =
     ["REQUESTS", "SKIPPED", "FILLED", "EXPIRED", "ABANDONED", "REPEATED", "LATE"];
 
 impl Stream {
-    fn new(closed: &Closed) -> Self {
+    fn new(key: &StreamKey) -> Self {
         Self {
-            key: closed.snapshot.key,
-            window: closed.snapshot.window,
+            key: *key,
+            window: None,
             epochs: 0,
             flags: Flags::default(),
             counts: [0; 7],
@@ -44,6 +45,7 @@ impl Stream {
 
     fn add(&mut self, closed: &Closed) {
         let c = &closed.snapshot.counts;
+        self.window = Some(closed.snapshot.window);
         self.epochs += 1;
         self.flags = self.flags.with(closed.snapshot.flags);
         let counts = [
@@ -107,18 +109,27 @@ pub struct Streams {
 impl Streams {
     /// Adds a closed epoch to its stream.
     pub fn add(&mut self, closed: &Closed) {
-        let index = closed.context as usize;
+        self.stream(closed.context, &closed.snapshot.key).add(closed);
+    }
+
+    /// Adds that a violation has disabled a stream without an open epoch.
+    pub fn disabled(&mut self, context: u32, key: &StreamKey, violation: Violation) {
+        let stream = self.stream(context, key);
+        stream.flags = stream.flags.with(Flags::PROFILE_VIOLATION);
+        stream.cause(Cause::Violation(violation));
+    }
+
+    fn stream(&mut self, context: u32, key: &StreamKey) -> &mut Stream {
+        let index = context as usize;
         if index >= self.by_context.len() {
             self.by_context.resize_with(index + 1, || None);
         }
         let place = &mut self.by_context[index];
-        if let Some(stream) = place
-            && stream.key != closed.snapshot.key
-        {
+        if place.as_ref().is_some_and(|stream| stream.key != *key) {
             self.evicted += 1;
             *place = None;
         }
-        place.get_or_insert_with(|| Stream::new(closed)).add(closed);
+        place.get_or_insert_with(|| Stream::new(key))
     }
 
     /// Streams that are no longer shown because their context went to another one.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 
 use observe::meter::{Cause, MeterCounts};
 use observe::report::Flags;
-use wire::frame::NotRoce;
+use observe::request::Violation;
+use observe::window::Window;
+use wire::frame::{Lie, NotRoce};
 
 use super::streams::{COUNT_HEADS, Stream, Streams};
 use super::tally::Tally;
@@ -50,7 +52,7 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
         }
         line.push(b'\n');
         for (cause, count) in &stream.causes {
-            reason(&mut line, cause, *count)?;
+            reason(&mut line, stream, cause, *count)?;
         }
         out.write_all(&line)?;
     }
@@ -60,31 +62,37 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
     Ok(())
 }
 
-fn reason(line: &mut Vec<u8>, cause: &Cause, count: u64) -> io::Result<()> {
+fn reason(line: &mut Vec<u8>, stream: &Stream, cause: &Cause, count: u64) -> io::Result<()> {
     match count {
-        1 => writeln!(line, "    closed: {cause}"),
-        _ => writeln!(line, "    closed {count} times: {cause}"),
+        _ if stream.epochs == 0 => writeln!(line, "    never metered: {cause}")?,
+        1 => writeln!(line, "    closed: {cause}")?,
+        _ => writeln!(line, "    closed {count} times: {cause}")?,
     }
+    if *cause == Cause::Violation(Violation::Length(Lie::IpBeyondFrame)) {
+        writeln!(line, "    (where a mirror cuts packets without saying so: --sliced)")?;
+    }
+    Ok(())
 }
 
 fn column(head: &str) -> usize {
     head.len().max(8) + 2
 }
 
+/// The window of a stream, where it is not the one of the run.
+fn other_window(stream: &Stream, window: u32) -> Option<u32> {
+    stream.window.map(Window::get).filter(|other| *other != window)
+}
+
 fn name_len(stream: &Stream, window: u32) -> usize {
-    let mut digits = itoa::Buffer::new();
-    let other = match stream.window.get() {
-        same if same == window => 0,
-        other => " W ".len() + digits.format(other).len(),
-    };
-    stream_name_len(&stream.key) + other
+    let digits = |other: u32| " W ".len() + itoa::Buffer::new().format(other).len();
+    stream_name_len(&stream.key) + other_window(stream, window).map_or(0, digits)
 }
 
 fn name(line: &mut Vec<u8>, stream: &Stream, window: u32) {
     push_stream_name(line, &stream.key);
-    if stream.window.get() != window {
+    if let Some(other) = other_window(stream, window) {
         line.extend_from_slice(b" W ");
-        line.extend_from_slice(itoa::Buffer::new().format(stream.window.get()).as_bytes());
+        line.extend_from_slice(itoa::Buffer::new().format(other).as_bytes());
     }
 }
 

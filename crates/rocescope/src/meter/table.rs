@@ -40,7 +40,9 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
         line.resize(width, b' ');
         cell(&mut line, digits.format(stream.epochs).as_bytes(), 8);
         for (count, head) in stream.counts.iter().zip(COUNT_HEADS) {
-            cell(&mut line, digits.format(*count).as_bytes(), column(head));
+            // What was never metered has no counts: nothing was found to be 0.
+            let text = if stream.epochs == 0 { "-" } else { digits.format(*count) };
+            cell(&mut line, text.as_bytes(), column(head));
         }
         line.push(b' ');
         for (_, flag) in Flags::NAMES

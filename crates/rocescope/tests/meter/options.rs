@@ -137,6 +137,11 @@ fn a_mirror_that_cuts_is_no_lie_of_the_lengths_where_the_operator_says_so() {
     assert_eq!(ended.out, "");
     assert!(ended.err.contains("3 lengths that reach beyond"), "{}", ended.err);
     assert!(ended.err.contains("3 requests outside the profile"), "{}", ended.err);
+    // The same word in a configuration.
+    let frames = "[observation]\nframes = \"sliced\"\n".to_owned();
+    let file =
+        scratch.file("sliced.toml", (frames + &configuration(r#""0.0.0.0/0""#, "")).as_bytes());
+    assert_eq!(epochs(&configured(&path, &file, &[]).json()).len(), 1);
     // Where it is not there, nothing is counted either way.
     let path = scratch.file("short.pcap", &cut_by_the_mirror(50));
     for options in [&[][..], &["--sliced"]] {
@@ -196,6 +201,19 @@ fn the_table_has_a_line_for_each_stream_and_the_sums_of_its_epochs() {
     assert_eq!(cells[7], found.len().to_string());
     assert_eq!(cells[8], requests.to_string());
     assert!(cells.contains(&"serialDiscontinuity"), "{cells:?}");
+}
+
+// SEQ-3.3, SEQ-10.3: a stream that was never metered is shown, and none of its counts is a zero.
+#[test]
+fn a_stream_that_a_violation_disabled_before_it_had_an_epoch_has_a_line_without_counts() {
+    let path = capture("softroce/v1_cm_rping.a.pcap");
+    let arguments = ["meter", "--attest-all"].map(OsStr::new);
+    let table = rocescope(&[&arguments[..], &[path.as_os_str()]].concat());
+    let mut lines = table.out.lines().skip_while(|line| !line.starts_with("10.0.0.2 > 10.0.0.1"));
+    let cells: Vec<_> = lines.next().expect("a line").split_whitespace().collect();
+    assert_eq!(cells[7..], ["0", "-", "-", "-", "-", "-", "-", "-", "profileViolation"]);
+    let reason = lines.next().expect("its reason").trim();
+    assert_eq!(reason, "never metered: outside the profile: RC_READ_REQUEST request");
 }
 
 // SEQ-4.3

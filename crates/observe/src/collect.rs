@@ -190,7 +190,7 @@ impl Epoch {
     /// Takes a report with the epoch's own id.
     fn receive(&mut self, point: u64, report: &Report, now_ms: u64) -> Verdict {
         let (new, latest) = (&report.snapshot, &self.latest.snapshot);
-        // SEQ-7.12, SEQ-7.2: the id is looked up first, and its key does not change.
+        // SEQ-7.12, SEQ-7.2, SEQ-6.7: the id is looked up first, and its key does not change.
         if point != self.point || new.key != latest.key {
             return Verdict::Rejected(Rejection::KeyChanged);
         }
@@ -381,6 +381,7 @@ impl Session {
     }
 }
 
+// SEQ-4.13: without a final report received there is none.
 fn retired(domain: u32, epoch: Epoch) -> Retired {
     let outcome = epoch.final_outcome();
     Retired { domain, epoch, outcome }

@@ -56,6 +56,7 @@ pub enum Qualification {
     CollectorDrop,
 }
 
+// SEQ-7.16
 impl Qualification {
     /// The word for it; the draft's own for its flags.
     pub const fn word(self) -> &'static str {

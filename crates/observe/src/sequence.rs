@@ -102,7 +102,7 @@ impl Sequence {
     ///
     /// `window` is the same for the whole epoch. Costs a few instructions in order, and a word
     /// operation for each 64 positions skipped or expired.
-    // SEQ-5.3
+    // SEQ-5.3, SEQ-9.1
     #[inline]
     pub fn step(&mut self, psn: Psn, window: Window) -> Step {
         match psn.distance_from(Psn::at(self.high)) {

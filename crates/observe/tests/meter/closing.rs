@@ -237,6 +237,21 @@ fn what_no_rule_names_is_counted_and_never_metered() {
     assert_eq!(driver.finish(), [(1, Cause::End, 1)]);
 }
 
+// SEQ-4.6, SEQ-10.2
+#[test]
+fn the_meter_of_a_new_session_remembers_nothing_of_the_one_before() {
+    let mut before = Driver::new(Settings::default());
+    before.requests(1, &[5, 9]);
+    assert_eq!(before.finish(), [(1, Cause::End, 2)]);
+    let mut after = Driver::new(Settings::default());
+    after.requests(1, &[6, 10]);
+    let closed = &mut after.closed;
+    after.meter.finish(&mut |c| closed.push(c));
+    let counts = after.closed[0].snapshot.counts;
+    assert_eq!((counts.requests, counts.filled, counts.unclassified_late), (2, 0, 0));
+    assert_eq!(after.closed[0].ids.epoch_id, 0, "no id was given yet");
+}
+
 #[test]
 fn arrivals_that_share_a_batch_are_followed_as_if_they_came_one_by_one() {
     let mut driver = Driver::new(Settings::default());

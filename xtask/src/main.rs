@@ -44,6 +44,9 @@ enum Tool {
         /// A pcap of Ethernet and IPv4 as `generate` writes it.
         file: PathBuf,
     },
+    /// Reads sequence reports from memory in three ways and prints their times as JSON; `bench
+    /// --records` runs it.
+    Records(bench::records::Options),
     /// Measures the meter against the floor and against other programs.
     Bench(bench::Options),
 }
@@ -65,6 +68,7 @@ fn run(tool: Tool) -> anyhow::Result<()> {
         Tool::Spec { check } => spec::run(&root, check),
         Tool::Generate(options) => bench::generate::run(&options),
         Tool::Floor { file } => bench::floor::run(&file),
+        Tool::Records(options) => bench::records::run(&options),
         Tool::Bench(options) => bench::run(&root, &options),
     }
 }

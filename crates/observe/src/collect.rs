@@ -4,7 +4,8 @@
 //! Fed with reports that [`crate::profile`] has read. Every report gets a [`Verdict`]; only an
 //! accepted one changes what is published of its epoch, and a final report is never made up.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::collections::{BTreeMap, btree_map::Entry};
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::BuildHasher;
 
@@ -125,7 +126,8 @@ pub struct Epoch {
     pub missing: u64,
     /// All flags of accepted reports.
     pub flags: Flags,
-    /// When the latest report, accepted or repeated, was received.
+    /// When the latest report, accepted or repeated, was received; the final one, when it was
+    /// accepted.
     pub heard_ms: u64,
     /// What made it invalid.
     pub contradiction: Option<Contradiction>,
@@ -134,16 +136,18 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    fn new(point: u64, report: &Report, now_ms: u64) -> Self {
+    fn new(point: u64, report: &Report, now_ms: u64, dropped: bool) -> Self {
+        // SEQ-7.7: the first received can be later than the first.
+        let missing = report.report_id - 1;
         Self {
             point,
             latest: *report,
-            // SEQ-7.7: the first received can be later than the first.
-            missing: report.report_id - 1,
+            missing,
             flags: report.snapshot.flags,
             heard_ms: now_ms,
             contradiction: None,
-            collector_drops: false,
+            // SEQ-7.15: what is missing before may be what the collector dropped.
+            collector_drops: dropped && missing > 0,
         }
     }
 
@@ -190,7 +194,9 @@ impl Epoch {
     /// Takes a report with the epoch's own id.
     fn receive(&mut self, point: u64, report: &Report, now_ms: u64) -> Verdict {
         let (new, latest) = (&report.snapshot, &self.latest.snapshot);
-        // SEQ-7.12, SEQ-7.2, SEQ-6.7: the id is looked up first, and its key does not change.
+        // SEQ-7.12, SEQ-7.2, SEQ-7.17: the id is looked up first, and its key does not change; no
+        // two counters of different points or streams ever meet. SEQ-7.3, SEQ-6.7: so neither
+        // namespace nor Observation Point change within an epoch.
         if point != self.point || new.key != latest.key {
             return Verdict::Rejected(Rejection::KeyChanged);
         }
@@ -203,7 +209,10 @@ impl Epoch {
         }
         if report.report_id == self.latest.report_id {
             if new == latest {
-                self.heard_ms = now_ms;
+                // SEQ-7.10: a final that is sent again and again is not kept for ever.
+                if !self.is_final() {
+                    self.heard_ms = now_ms;
+                }
                 return Verdict::Repeated;
             }
             return self.invalidate(Contradiction::SameIdOtherContent);
@@ -270,13 +279,21 @@ pub struct Retired {
     pub outcome: Outcome,
 }
 
+/// What is kept of a domain for as long as the session lasts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Domain {
+    /// The highest epoch id seen, 0 before the first.
+    high_water: u64,
+    /// The collector itself dropped reports of it.
+    dropped: bool,
+}
+
 /// The epochs of one Transport Session.
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
     hasher: FixedState,
-    /// The highest epoch id seen in each domain: cleared only with the session.
-    high_water: BTreeMap<u32, u64>,
+    domains: BTreeMap<u32, Domain>,
     epochs: HashTable<((u32, u64), Epoch)>,
 }
 
@@ -287,7 +304,7 @@ impl Session {
         Self {
             limits,
             hasher: FixedState::with_seed(seed),
-            high_water: BTreeMap::new(),
+            domains: BTreeMap::new(),
             epochs: HashTable::new(),
         }
     }
@@ -315,7 +332,7 @@ impl Session {
 
     /// The highest epoch id seen in a domain.
     pub fn high_water(&self, domain: u32) -> Option<u64> {
-        self.high_water.get(&domain).copied()
+        self.domains.get(&domain).map(|domain| domain.high_water).filter(|high| *high > 0)
     }
 
     /// Takes a report of an Observation Domain and Point.
@@ -326,33 +343,45 @@ impl Session {
         if let Some((_, epoch)) = self.epochs.find_mut(hash, |(of, _)| *of == id) {
             return epoch.receive(point, report, now_ms);
         }
-        match self.high_water.get(&domain) {
-            Some(high) if report.epoch_id <= *high => {
-                return Verdict::Rejected(Rejection::Orphan);
-            }
-            None if self.high_water.len() >= self.limits.domains_max => {
-                return Verdict::Rejected(Rejection::DomainsFull);
-            }
-            // Advanced whether or not the epoch is admitted: what comes later is in order.
-            _ => _ = self.high_water.insert(domain, report.epoch_id),
+        let Some(state) = self.domain(domain) else {
+            return Verdict::Rejected(Rejection::DomainsFull);
+        };
+        if report.epoch_id <= state.high_water {
+            return Verdict::Rejected(Rejection::Orphan);
         }
+        // Advanced whether or not the epoch is admitted: what comes later is in order.
+        state.high_water = report.epoch_id;
+        let dropped = state.dropped;
         if let Err(inconsistent) = report.snapshot.check() {
             return Verdict::Rejected(Rejection::Inconsistent(inconsistent));
         }
         if self.epochs.len() >= self.limits.epochs_max {
             return Verdict::Rejected(Rejection::EpochsFull);
         }
-        let epoch = Epoch::new(point, report, now_ms);
+        let epoch = Epoch::new(point, report, now_ms, dropped);
         let verdict = Verdict::Accepted { missing: epoch.missing, last: epoch.is_final() };
         let hasher = &self.hasher;
         self.epochs.insert_unique(hash, (id, epoch), |(id, _)| hasher.hash_one(id));
         verdict
     }
 
-    /// The collector had to drop reports of this session that it had not yet read: every epoch
-    /// that may be concerned says so.
+    /// The state of a domain, if there is one or room for one.
+    fn domain(&mut self, domain: u32) -> Option<&mut Domain> {
+        let full = self.domains.len() >= self.limits.domains_max;
+        match self.domains.entry(domain) {
+            Entry::Vacant(_) if full => None,
+            entry => Some(entry.or_default()),
+        }
+    }
+
+    /// The collector had to drop reports of a domain that it had not yet read: every epoch that
+    /// may be concerned says so, those included whose beginning is missing later on.
     // SEQ-7.15
     pub fn dropped(&mut self, domain: u32) {
+        // Where there is no room for the domain, all of it is refused with that reason.
+        if let Some(state) = self.domain(domain) {
+            state.dropped = true;
+        }
         for ((of, _), epoch) in self.epochs.iter_mut() {
             epoch.collector_drops |= *of == domain && !epoch.is_final();
         }
@@ -372,8 +401,9 @@ impl Session {
         }
     }
 
-    /// The session has ended, for whatever reason: all epochs retire.
-    // SEQ-7.13
+    /// The session has ended, for whatever reason: all epochs retire, and none gets a final
+    /// report that was not received.
+    // SEQ-7.13, SEQ-4.13
     pub fn end(self, out: &mut impl FnMut(Retired)) {
         for ((domain, _), epoch) in self.epochs {
             out(retired(domain, epoch));

@@ -29,15 +29,17 @@ impl Numbering {
     /// snapshot the next report id of its epoch.
     ///
     /// # Panics
-    /// After 2^64 - 1 epochs, or reports of one epoch, which the meter closes before.
+    /// Where the snapshot's own accounting does not hold: a wrong number that looks right must not
+    /// go out. After 2^64 - 1 epochs, or reports of one epoch, which the meter closes before.
     // SEQ-4.5, SEQ-6.4
     pub fn number(&mut self, ids: &mut EpochIds, snapshot: Snapshot) -> Report {
+        // SEQ-5.7
+        assert_eq!(snapshot.check(), Ok(()), "our own accounting");
         if ids.epoch_id == 0 {
             self.last_epoch_id = self.last_epoch_id.checked_add(1).expect("2^64 epochs");
             ids.epoch_id = self.last_epoch_id;
         }
         ids.report_id = ids.report_id.checked_add(1).expect("the meter keeps the last report id");
-        debug_assert_eq!(snapshot.check(), Ok(()), "our own accounting");
         Report { epoch_id: ids.epoch_id, report_id: ids.report_id, snapshot }
     }
 }
@@ -47,6 +49,7 @@ impl Numbering {
 pub struct Exporter {
     mapping: Mapping,
     domain: u32,
+    // SEQ-6.7: fixed for the session, and so for each of its epochs.
     point: u64,
     encoder: Encoder,
     /// A bit for each shape whose Template has been sent.

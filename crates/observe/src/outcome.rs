@@ -7,7 +7,7 @@
 use crate::report::Flags;
 
 /// What is known of an epoch's reports.
-// SEQ-7.11, SEQ-7.14
+// SEQ-7.11, SEQ-7.14, SEQ-7.16: a word for what was received, none for what a network did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
     /// Reports may still come.

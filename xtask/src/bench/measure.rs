@@ -50,15 +50,7 @@ impl Job {
 
     /// The command, bound to one core where `taskset` is there and the machine has two.
     pub fn command(&self) -> Command {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut command = match installed("taskset") {
-            Some(taskset) if cores > 1 => {
-                let mut command = Command::new(taskset);
-                command.args(["-c", "1"]).arg(&self.program);
-                command
-            }
-            _ => Command::new(&self.program),
-        };
+        let mut command = on_one_core(&self.program);
         command.args(&self.arguments).stdin(Stdio::null());
         command
     }
@@ -76,6 +68,19 @@ impl Job {
         }
         let cpu = end.rusage.utime + end.rusage.stime;
         Ok(Run { wall, cpu, peak_octets: end.rusage.maxrss })
+    }
+}
+
+/// A program, bound to one core where `taskset` is there and the machine has two.
+pub fn on_one_core(program: &Path) -> Command {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    match installed("taskset") {
+        Some(taskset) if cores > 1 => {
+            let mut command = Command::new(taskset);
+            command.args(["-c", "1"]).arg(program);
+            command
+        }
+        _ => Command::new(program),
     }
 }
 
@@ -145,7 +150,7 @@ fn row(job: &Job, runs: &[Run]) -> Row {
 }
 
 /// The middle of sorted values, the mean of the two in the middle where their number is even.
-fn median(sorted: &[f64]) -> f64 {
+pub fn median(sorted: &[f64]) -> f64 {
     let upper = sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
     let below = sorted.len().checked_sub(1).map(|last| last / 2);
     let lower = below.and_then(|at| sorted.get(at)).copied().unwrap_or(f64::NAN);
@@ -154,7 +159,7 @@ fn median(sorted: &[f64]) -> f64 {
 
 /// Exact up to 2^53, which no count here reaches.
 #[expect(clippy::cast_precision_loss, reason = "times and sizes are printed with three digits")]
-fn as_float(value: u64) -> f64 {
+pub fn as_float(value: u64) -> f64 {
     value as f64
 }
 

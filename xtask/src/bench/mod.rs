@@ -14,6 +14,7 @@ pub mod floor;
 mod frame;
 pub mod generate;
 mod measure;
+pub mod records;
 mod table;
 pub mod truth;
 
@@ -35,11 +36,17 @@ pub struct Options {
     /// Replace the table between the markers of docs/performance.md, and docs/performance.json.
     #[arg(long)]
     write: bool,
+    /// Measure how sequence reports are read, instead of the meter.
+    #[arg(long)]
+    records: bool,
 }
 
 /// Builds, generates, checks, measures and prints.
 pub fn run(root: &Path, options: &Options) -> anyhow::Result<()> {
     let programs = Programs::build(root)?;
+    if options.records {
+        return reports(root, &programs, options);
+    }
     let directory = programs.target.join("bench");
     fs::create_dir_all(&directory).context("the bench directory cannot be created")?;
 
@@ -66,6 +73,18 @@ pub fn run(root: &Path, options: &Options) -> anyhow::Result<()> {
     if options.write {
         results.save(&root.join("docs/performance.json"))?;
         table::write(&root.join("docs/performance.md"), &results)?;
+    }
+    Ok(())
+}
+
+fn reports(root: &Path, programs: &Programs, options: &Options) -> anyhow::Result<()> {
+    let rounds = options.rounds;
+    let stream = records::Options { epochs: 100_000, reports: 20, rounds };
+    let rows = records::child(&programs.xtask, &stream)?;
+    let table = records::markdown(&measure::machine(), rounds, &rows);
+    println!("{table}");
+    if options.write {
+        table::replace(&root.join("docs/performance.md"), "bench records", &table)?;
     }
     Ok(())
 }

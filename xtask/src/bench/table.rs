@@ -9,9 +9,6 @@ use serde::Serialize;
 
 use super::Row;
 
-const BEGIN: &str = "<!-- bench: begin -->\n";
-const END: &str = "<!-- bench: end -->";
-
 /// Everything that was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
@@ -60,19 +57,25 @@ pub fn markdown(results: &Results) -> String {
     out
 }
 
-/// Replaces what stands between the markers of a document.
+/// Replaces what stands between the `bench` markers of a document.
 pub fn write(path: &Path, results: &Results) -> anyhow::Result<()> {
+    replace(path, "bench", &markdown(results))
+}
+
+/// Replaces what stands between the markers with a name.
+pub fn replace(path: &Path, marker: &str, table: &str) -> anyhow::Result<()> {
     let name = path.display();
     let document = fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
-    let document = replaced(&document, &markdown(results))
-        .with_context(|| format!("{name}: has no `{}` with `{END}` after it", BEGIN.trim()))?;
+    let document = replaced(&document, marker, table)
+        .with_context(|| format!("{name}: has no `{marker}` markers, one after the other"))?;
     fs::write(path, document).with_context(|| format!("{name}: cannot be written"))
 }
 
-fn replaced(document: &str, table: &str) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+fn replaced(document: &str, marker: &str, table: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- {marker}: begin -->\n"), format!("<!-- {marker}: end -->"));
+    let (before, rest) = document.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}\n{table}\n{end}{after}"))
 }
 
 #[cfg(test)]
@@ -103,9 +106,10 @@ mod tests {
     #[test]
     fn only_what_stands_between_the_markers_is_replaced() {
         let document = "a\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nz\n";
-        let once = replaced(document, "new\n").unwrap();
+        let once = replaced(document, "bench", "new\n").unwrap();
         assert_eq!(once, "a\n<!-- bench: begin -->\n\nnew\n\n<!-- bench: end -->\nz\n");
-        assert_eq!(replaced(&once, "new\n").unwrap(), once);
-        assert_eq!(replaced("no markers", "new"), None);
+        assert_eq!(replaced(&once, "bench", "new\n").unwrap(), once);
+        assert_eq!(replaced("no markers", "bench", "new"), None);
+        assert_eq!(replaced(document, "bench records", "new"), None);
     }
 }

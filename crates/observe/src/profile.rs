@@ -357,8 +357,9 @@ impl Binding {
     // SEQ-7.1, SEQ-6.10
     #[inline]
     pub fn read(&self, record: &Record<'_>) -> Result<(u64, Report), FieldError> {
-        let [qp, pkey, start_ms, end_ms, epoch_id, report_id, window, flags, rest @ ..] =
-            self.numbers.map(|slot| record.unsigned(slot));
+        let numbers: [u64; NUMBERS.len()] =
+            core::array::from_fn(|i| record.unsigned(self.numbers[i]));
+        let [qp, pkey, start_ms, end_ms, epoch_id, report_id, window, flags, rest @ ..] = numbers;
         let [skipped, filled, expired, abandoned, pending, repeated, requests, late] = rest;
         if epoch_id == 0 {
             return Err(FieldError::EpochIdZero);
@@ -372,8 +373,7 @@ impl Binding {
             return Err(FieldError::QueuePair(qp));
         }
         let (source, destination) = (record.octets(self.source), record.octets(self.destination));
-        let addresses =
-            Addresses { family: self.family, source: wide(source), destination: wide(destination) };
+        let addresses = addresses(self.family, source, destination);
         let namespace = self.namespace(record)?;
         let counts = Counts {
             skipped,
@@ -456,15 +456,18 @@ impl Finder<'_> {
     }
 }
 
-/// An address in the first octets of sixteen.
+/// Addresses of the length that the family has.
 #[inline]
-fn wide(octets: &[u8]) -> [u8; 16] {
-    let mut wide = [0; 16];
-    match octets.first_chunk::<16>() {
-        Some(v6) => wide = *v6,
-        None => wide[..octets.len()].copy_from_slice(octets),
+fn addresses(family: Family, source: &[u8], destination: &[u8]) -> Addresses {
+    match family {
+        Family::V4 => Addresses::v4(whole(source), whole(destination)),
+        Family::V6 => Addresses::v6(whole(source), whole(destination)),
     }
-    wide
+}
+
+#[inline]
+fn whole<const N: usize>(address: &[u8]) -> [u8; N] {
+    *address.first_chunk().expect("the binding has looked at the length of both addresses")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "read from a field of at most 32 bits")]

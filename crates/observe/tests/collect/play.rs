@@ -162,13 +162,12 @@ impl Play {
 
     fn send(&mut self, domain: u32, point: u64, report: &Report) -> Vec<String> {
         let Self { session, decoder, bindings, exporters, now_ms, .. } = self;
-        let exporter = exporters
-            .entry((domain, point))
-            .or_insert_with(|| Exporter::new(Mapping::default(), domain, point, 1400).unwrap());
         let mut octets = Vec::new();
-        if !bindings.keys().any(|(of, _)| *of == domain) {
-            exporter.begin(0, &mut octets).unwrap();
-        }
+        let exporter = exporters.entry((domain, point)).or_insert_with(|| {
+            let mut new = Exporter::new(Mapping::default(), domain, point, 1400).unwrap();
+            new.begin(0, &mut octets).unwrap();
+            new
+        });
         exporter.reports(std::slice::from_ref(report), 0, &mut octets).unwrap();
         let mut verdicts = Vec::new();
         let mut rest = &octets[..];

@@ -139,7 +139,7 @@ impl<'a> Record<'a> {
     /// # Panics
     /// May panic if the slot is not of this record's layout, and always does in debug builds:
     /// only the program itself can mix them up, and a number from the wrong place looks right.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn unsigned(&self, slot: UnsignedSlot) -> u64 {
         let UnsignedSlot { slot, unused } = slot;
@@ -152,6 +152,12 @@ impl<'a> Record<'a> {
         {
             return u64::from_be_bytes(*word) >> unused;
         }
+        self.unsigned_elsewhere(slot)
+    }
+
+    /// Behind a field of variable length, or at the end of the record.
+    #[cold]
+    fn unsigned_elsewhere(&self, slot: Slot) -> u64 {
         big_endian(self.octets(slot))
     }
 

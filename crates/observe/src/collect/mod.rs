@@ -7,10 +7,11 @@
 use alloc::collections::{BTreeMap, btree_map::Entry};
 use alloc::vec::Vec;
 use core::fmt;
-use core::hash::BuildHasher;
+use core::hint::black_box;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+mod epochs;
+
+use epochs::Epochs;
 
 use crate::outcome::{Outcome, Qualification};
 use crate::report::{Flags, Inconsistent, Report, Snapshot, StreamKey};
@@ -39,6 +40,9 @@ impl Default for Limits {
         }
     }
 }
+
+/// Reports that [`Session::receive_all`] looks up at a time.
+pub const BATCH: usize = 16;
 
 /// What came of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +157,14 @@ impl Epoch {
 
     fn is_final(&self) -> bool {
         self.latest.snapshot.flags.has(Flags::FINAL_EPOCH)
+    }
+
+    /// Reads from different parts of it, so that all of it is on its way from memory when its
+    /// report's turn comes.
+    #[inline]
+    fn touch(&self) {
+        let Snapshot { key, counts, .. } = &self.latest.snapshot;
+        black_box((self.missing, key.addresses.source[0], key.qp, counts.skipped, counts.requests));
     }
 
     /// What is known of it now.
@@ -292,42 +304,35 @@ struct Domain {
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
-    hasher: FixedState,
     domains: BTreeMap<u32, Domain>,
-    epochs: HashTable<((u32, u64), Epoch)>,
+    epochs: Epochs,
 }
 
 impl Session {
     /// A session without epochs; `seed` makes the places of epoch ids unpredictable.
     // SEQ-7.12, SEQ-10.2: a reconnect makes another one, whoever the peer is.
     pub fn new(limits: Limits, seed: u64) -> Self {
-        Self {
-            limits,
-            hasher: FixedState::with_seed(seed),
-            domains: BTreeMap::new(),
-            epochs: HashTable::new(),
-        }
+        Self { limits, domains: BTreeMap::new(), epochs: Epochs::new(seed) }
     }
 
     /// Epochs that are kept.
     pub fn len(&self) -> usize {
-        self.epochs.len()
+        self.epochs.as_slice().len()
     }
 
     /// Whether no epoch is kept.
     pub fn is_empty(&self) -> bool {
-        self.epochs.is_empty()
+        self.epochs.as_slice().is_empty()
     }
 
     /// The epoch with an id, if it is kept.
     pub fn epoch(&self, domain: u32, epoch_id: u64) -> Option<&Epoch> {
-        let id = (domain, epoch_id);
-        self.epochs.find(self.hasher.hash_one(id), |(of, _)| *of == id).map(|(_, epoch)| epoch)
+        self.epochs.find(domain, epoch_id).map(|at| &self.epochs.as_slice()[at].1)
     }
 
     /// All epochs that are kept, with their domains.
     pub fn epochs(&self) -> impl Iterator<Item = (u32, &Epoch)> {
-        self.epochs.iter().map(|((domain, _), epoch)| (*domain, epoch))
+        self.epochs.as_slice().iter().map(|(domain, epoch)| (*domain, epoch))
     }
 
     /// The highest epoch id seen in a domain.
@@ -338,11 +343,45 @@ impl Session {
     /// Takes a report of an Observation Domain and Point.
     // SEQ-7.1, SEQ-7.12
     pub fn receive(&mut self, domain: u32, point: u64, report: &Report, now_ms: u64) -> Verdict {
-        let id = (domain, report.epoch_id);
-        let hash = self.hasher.hash_one(id);
-        if let Some((_, epoch)) = self.epochs.find_mut(hash, |(of, _)| *of == id) {
-            return epoch.receive(point, report, now_ms);
+        match self.epochs.find(domain, report.epoch_id) {
+            Some(at) => self.epochs.get_mut(at).receive(point, report, now_ms),
+            None => self.unknown(domain, point, report, now_ms),
         }
+    }
+
+    /// Takes reports of an Observation Domain, each with its Observation Point, as
+    /// [`Session::receive`] takes them one by one. Lookups of up to [`BATCH`] overlap.
+    pub fn receive_all(
+        &mut self,
+        domain: u32,
+        reports: &[(u64, Report)],
+        now_ms: u64,
+        each: &mut impl FnMut(&(u64, Report), Verdict),
+    ) {
+        for batch in reports.chunks(BATCH) {
+            let mut found = [None; BATCH];
+            for (found, (_, report)) in found.iter_mut().zip(batch) {
+                *found = self.epochs.find(domain, report.epoch_id);
+                if let Some(at) = *found {
+                    self.epochs.as_slice()[at].1.touch();
+                }
+            }
+            for (found, of) in found.into_iter().zip(batch) {
+                let (point, report) = of;
+                let verdict = match found {
+                    // No epoch leaves its place meanwhile.
+                    Some(at) => self.epochs.get_mut(at).receive(*point, report, now_ms),
+                    // A report before it can have begun its epoch.
+                    None => self.receive(domain, *point, report, now_ms),
+                };
+                each(of, verdict);
+            }
+        }
+    }
+
+    /// Takes a report whose epoch is not kept.
+    // SEQ-7.12
+    fn unknown(&mut self, domain: u32, point: u64, report: &Report, now_ms: u64) -> Verdict {
         let Some(state) = self.domain(domain) else {
             return Verdict::Rejected(Rejection::DomainsFull);
         };
@@ -355,13 +394,12 @@ impl Session {
         if let Err(inconsistent) = report.snapshot.check() {
             return Verdict::Rejected(Rejection::Inconsistent(inconsistent));
         }
-        if self.epochs.len() >= self.limits.epochs_max {
+        if self.epochs.is_full(self.limits.epochs_max) {
             return Verdict::Rejected(Rejection::EpochsFull);
         }
         let epoch = Epoch::new(point, report, now_ms, dropped);
         let verdict = Verdict::Accepted { missing: epoch.missing, last: epoch.is_final() };
-        let hasher = &self.hasher;
-        self.epochs.insert_unique(hash, (id, epoch), |(id, _)| hasher.hash_one(id));
+        self.epochs.insert(domain, epoch);
         verdict
     }
 
@@ -382,7 +420,7 @@ impl Session {
         if let Some(state) = self.domain(domain) {
             state.dropped = true;
         }
-        for ((of, _), epoch) in self.epochs.iter_mut() {
+        for (of, epoch) in self.epochs.iter_mut() {
             epoch.collector_drops |= *of == domain && !epoch.is_final();
         }
     }
@@ -396,16 +434,14 @@ impl Session {
             let kept = if closed { limits.closed_retention_ms } else { limits.inactivity_ms };
             now_ms.saturating_sub(epoch.heard_ms) > kept
         };
-        for ((domain, _), epoch) in self.epochs.extract_if(|(_, epoch)| over(epoch)) {
-            out(retired(domain, epoch));
-        }
+        self.epochs.take(over, &mut |domain, epoch| out(retired(domain, epoch)));
     }
 
     /// The session has ended, for whatever reason: all epochs retire, and none gets a final
     /// report that was not received.
     // SEQ-7.13, SEQ-4.13
     pub fn end(self, out: &mut impl FnMut(Retired)) {
-        for ((domain, _), epoch) in self.epochs {
+        for (domain, epoch) in self.epochs.into_iter() {
             out(retired(domain, epoch));
         }
     }

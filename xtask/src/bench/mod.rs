@@ -43,10 +43,10 @@ pub struct Options {
 
 /// Builds, generates, checks, measures and prints.
 pub fn run(root: &Path, options: &Options) -> anyhow::Result<()> {
-    let programs = Programs::build(root)?;
     if options.records {
-        return reports(root, &programs, options);
+        return reports(root, &Programs::build(root, &["xtask"])?, options);
     }
+    let programs = Programs::build(root, &["rocescope", "xtask"])?;
     let directory = programs.target.join("bench");
     fs::create_dir_all(&directory).context("the bench directory cannot be created")?;
 
@@ -104,20 +104,14 @@ struct Programs {
 }
 
 impl Programs {
-    fn build(root: &Path) -> anyhow::Result<Self> {
+    fn build(root: &Path, packages: &[&str]) -> anyhow::Result<Self> {
         let this = std::env::current_exe().context("the path of xtask itself is not known")?;
         let target =
             this.ancestors().nth(2).context("xtask is in no target directory")?.to_path_buf();
         let status = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--release",
-                "--package",
-                "rocescope",
-                "--package",
-                "xtask",
-                "--target-dir",
-            ])
+            .args(["build", "--release"])
+            .args(packages.iter().flat_map(|package| ["--package", package]))
+            .arg("--target-dir")
             .arg(&target)
             .current_dir(root)
             .status()

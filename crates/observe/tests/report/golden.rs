@@ -4,7 +4,7 @@ use observe::export::{Exporter, Numbering};
 use observe::meter::EpochIds;
 use observe::profile::{Shape, segment_id};
 use observe::report::Report;
-use wire::element::{DraftElement, ElementId, Mapping, Registry};
+use wire::element::{AbstractType, DraftElement, ElementId, Mapping, Registry};
 use wire::frame::Family;
 use wire::ipfix::{EncodeError, Event, FlowKeys, TemplateKind};
 
@@ -216,7 +216,18 @@ fn type_records_describe_every_element_of_the_drafts() {
         1
     );
     learned.sort_by_key(|element| element.id.id);
-    let ours = DraftElement::ALL.map(|draft| draft.element(mapping.id(draft)));
+    let ours = DraftElement::ALL.map(|draft| {
+        let mut element = draft.element(mapping.id(draft));
+        // Where the draft has no range, that of the type.
+        let largest = match element.abstract_type {
+            AbstractType::Unsigned8 => u8::MAX.into(),
+            AbstractType::Unsigned16 => u16::MAX.into(),
+            AbstractType::Unsigned32 => u32::MAX.into(),
+            _ => u64::MAX,
+        };
+        element.range.get_or_insert((0, largest));
+        element
+    });
     assert_eq!(learned, ours);
     assert!(learned.iter().all(|e| e.id.pen == 4711));
     let registry = Registry::new(Mapping::default());

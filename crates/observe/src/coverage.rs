@@ -106,41 +106,63 @@ pub enum MirrorStep {
     Next,
     /// This many numbers were passed over: packets of the mirror session that never came here.
     Missing(u32),
-    /// At or behind the latest: it repeats a number, or comes late.
+    /// Behind the latest by a little: it repeats a number, or comes late.
     Behind,
-    /// The session is not followed: there are already as many as may be.
+    /// The session counts anew: what it missed meanwhile is unknown.
+    Restarted,
+    /// The session is not followed: there are already as many as may be. What it misses will not
+    /// be noticed.
     NotFollowed,
 }
+
+/// Numbers further behind the latest than this are no late ones.
+const LATE_MAX: u32 = 1024;
 
 /// The latest sequence number of each mirror session.
 #[derive(Debug)]
 pub struct MirrorSequence<S> {
-    latest: BTreeMap<S, u32>,
+    sessions: BTreeMap<S, Numbers>,
     sessions_max: usize,
+}
+
+/// What is known of one session.
+#[derive(Debug)]
+struct Numbers {
+    latest: u32,
+    /// The number before, where it was behind the latest: if they go on from there, the session
+    /// counts anew.
+    behind: Option<u32>,
 }
 
 impl<S: Ord> MirrorSequence<S> {
     /// Follows at most `sessions_max` sessions.
     pub fn new(sessions_max: usize) -> Self {
-        Self { latest: BTreeMap::new(), sessions_max }
+        Self { sessions: BTreeMap::new(), sessions_max }
     }
 
     /// The mirror session `session` shows `sequence`.
+    // SEQ-3.7
     pub fn step(&mut self, session: S, sequence: u32) -> MirrorStep {
-        let Some(latest) = self.latest.get_mut(&session) else {
-            if self.latest.len() >= self.sessions_max {
+        let Some(numbers) = self.sessions.get_mut(&session) else {
+            if self.sessions.len() >= self.sessions_max {
                 return MirrorStep::NotFollowed;
             }
-            self.latest.insert(session, sequence);
+            self.sessions.insert(session, Numbers { latest: sequence, behind: None });
             return MirrorStep::Next;
         };
-        match sequence.wrapping_sub(*latest) {
-            0 | 0x8000_0000.. => MirrorStep::Behind,
-            ahead => {
-                *latest = sequence;
-                if ahead == 1 { MirrorStep::Next } else { MirrorStep::Missing(ahead - 1) }
+        let ahead = sequence.wrapping_sub(numbers.latest);
+        if ahead == 0 || ahead >= 1 << 31 {
+            let far = numbers.latest.wrapping_sub(sequence) > LATE_MAX;
+            let goes_on = numbers.behind.is_some_and(|b| sequence == b.wrapping_add(1));
+            if far || (goes_on && ahead != 0) {
+                *numbers = Numbers { latest: sequence, behind: None };
+                return MirrorStep::Restarted;
             }
+            numbers.behind = Some(sequence);
+            return MirrorStep::Behind;
         }
+        *numbers = Numbers { latest: sequence, behind: None };
+        if ahead == 1 { MirrorStep::Next } else { MirrorStep::Missing(ahead - 1) }
     }
 }
 
@@ -228,5 +250,30 @@ mod tests {
         assert_eq!(mirror.step(1, 3), MirrorStep::Behind);
         assert_eq!(mirror.step(2, 9), MirrorStep::Next);
         assert_eq!(mirror.step(3, 9), MirrorStep::NotFollowed);
+    }
+
+    // SEQ-3.7
+    #[test]
+    fn a_mirror_that_counts_anew_is_noticed_and_followed_from_there() {
+        let mut mirror = MirrorSequence::new(1);
+        assert_eq!(mirror.step(1, 5000), MirrorStep::Next);
+        assert_eq!(mirror.step(1, 0), MirrorStep::Restarted);
+        assert_eq!(mirror.step(1, 1), MirrorStep::Next);
+        assert_eq!(mirror.step(1, 3), MirrorStep::Missing(1));
+        // From a number that is not far behind, the second one in a row shows it.
+        assert_eq!(mirror.step(1, 100), MirrorStep::Missing(96));
+        assert_eq!(mirror.step(1, 0), MirrorStep::Behind);
+        assert_eq!(mirror.step(1, 1), MirrorStep::Restarted);
+        assert_eq!(mirror.step(1, 2), MirrorStep::Next);
+    }
+
+    #[test]
+    fn a_mirror_that_sends_everything_twice_counts_nothing_anew() {
+        let mut mirror = MirrorSequence::new(1);
+        mirror.step(1, 7);
+        for n in 8..40 {
+            assert_eq!(mirror.step(1, n - 1), MirrorStep::Behind);
+            assert_eq!(mirror.step(1, n), MirrorStep::Next);
+        }
     }
 }

@@ -82,17 +82,22 @@ impl Labels {
 
     /// Labels `count` positions from `from` on PENDING.
     pub fn pend(&mut self, from: u64, count: u64) {
-        self.each_word(from, count, |word, mask| *word |= mask);
+        self.each_word(from, count, |word, mask| *word |= mask, |words| words.fill(u64::MAX));
     }
 
     /// Takes the labels of `count` positions from `from` on away and says how many were PENDING.
     pub fn forget(&mut self, from: u64, count: u64) -> u32 {
         let mut pending = 0;
-        self.each_word(from, count, |word, mask| {
+        let mut pending_whole = 0;
+        let edge = |word: &mut u64, mask: u64| {
             pending += (*word & mask).count_ones();
             *word &= !mask;
+        };
+        self.each_word(from, count, edge, |words| {
+            pending_whole += words.iter().map(|word| word.count_ones()).sum::<u32>();
+            words.fill(0);
         });
-        pending
+        pending + pending_whole
     }
 
     /// The first PENDING position of those from `from` on that lie before `end`, or `end`.
@@ -114,18 +119,31 @@ impl Labels {
         (position / 64) as usize & (self.words.len() - 1)
     }
 
-    /// Calls `f` for every word that holds some of the positions, with a mask of these.
+    /// Calls `edge` for a word of which some positions are meant, with a mask of these, and
+    /// `whole` for runs of words that are meant entirely.
     #[inline]
-    fn each_word(&mut self, from: u64, count: u64, mut f: impl FnMut(&mut u64, u64)) {
+    fn each_word(
+        &mut self,
+        from: u64,
+        count: u64,
+        mut edge: impl FnMut(&mut u64, u64),
+        mut whole: impl FnMut(&mut [u64]),
+    ) {
         debug_assert!(count <= self.words.len() as u64 * 64, "wider than the window");
         let mut at = from;
         let end = from + count;
         while at < end {
-            let bit = at % 64;
-            let length = (64 - bit).min(end - at);
-            let word = self.word(at);
-            f(&mut self.words[word], (u64::MAX >> (64 - length)) << bit);
-            at += length;
+            let (bit, word) = (at % 64, self.word(at));
+            let words = usize::try_from((end - at) / 64).unwrap_or(usize::MAX);
+            if bit == 0 && words > 0 {
+                let run = words.min(self.words.len() - word);
+                whole(&mut self.words[word..word + run]);
+                at += run as u64 * 64;
+            } else {
+                let length = (64 - bit).min(end - at);
+                edge(&mut self.words[word], (u64::MAX >> (64 - length)) << bit);
+                at += length;
+            }
         }
     }
 }

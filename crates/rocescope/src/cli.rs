@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
 use observe::window::{WINDOW_MAX, Window};
 use rocescope::discover::STREAMS_MAX;
 use wire::element::Mapping;
@@ -163,4 +163,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| legal())?;
     if duration.is_zero() { Err(legal()) } else { Ok(duration) }
+}
+
+/// Standard input can be read once.
+pub fn check_captures(captures: &[PathBuf]) -> Result<(), clap::Error> {
+    let standard_input = captures.iter().filter(|path| path.as_os_str() == "-").count();
+    if standard_input > 1 {
+        let message = "`-` is given more than once, expected once: standard input can be read once";
+        return Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message));
+    }
+    Ok(())
 }

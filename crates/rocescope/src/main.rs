@@ -14,19 +14,25 @@ use clap::Parser;
 use observe::meter::Settings;
 use observe::provision::{Generation, Provisioning, Rule};
 use rocescope::check::check;
-use rocescope::config::{Device, Icrc, MeterLimits, read_device};
+use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
 use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 
-use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs};
+use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, check_captures};
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Command::Meter(MeterArgs { captures, .. })
+    | Command::Discover(DiscoverArgs { captures, .. }) = &command
+    {
+        check_captures(captures).unwrap_or_else(|error| error.exit());
+    }
+    let done = match command {
         Command::Discover(args) => run_discover(args),
         Command::Meter(args) => meter(args),
         Command::Dump(args) => run_dump(&args),
@@ -37,7 +43,8 @@ fn main() -> ExitCode {
         Err(problems) => {
             for problem in problems {
                 // Where standard error is gone there is nobody to tell.
-                _ = writeln!(io::stderr(), "rocescope: {problem}");
+                // A name of the user's may hold anything, a new line too.
+                _ = writeln!(io::stderr(), "rocescope: {}", printable(&problem));
             }
             ExitCode::FAILURE
         }

@@ -48,6 +48,14 @@ pub enum Cause {
     CaptureDrops,
     /// The numbers of a mirror session have a hole.
     MirrorGap,
+    /// A mirror session counts anew.
+    MirrorRestarted,
+    /// A packet of a mirror session whose numbers are not followed: there are too many sessions.
+    MirrorNotFollowed,
+    /// A frame that this program does not take apart far enough to say what it is.
+    Unreadable,
+    /// A packet that the capture marks as damaged on the link.
+    Damaged,
     /// A packet whose captured part ends before its BTH does.
     CaptureTruncated,
     /// A fragment of what may be a request.
@@ -88,6 +96,10 @@ impl Cause {
             Self::Ambiguous | Self::Jump(_) => Flags::SERIAL_DISCONTINUITY,
             Self::CaptureDrops
             | Self::MirrorGap
+            | Self::MirrorRestarted
+            | Self::MirrorNotFollowed
+            | Self::Unreadable
+            | Self::Damaged
             | Self::CaptureTruncated
             | Self::Fragment
             | Self::LengthLies
@@ -118,6 +130,12 @@ impl fmt::Display for Cause {
             Self::Jump(d) => write!(f, "a PSN {d} ahead, more than the window"),
             Self::CaptureDrops => f.write_str("the capture dropped packets"),
             Self::MirrorGap => f.write_str("a hole in the mirror's own sequence numbers"),
+            Self::MirrorRestarted => f.write_str("the mirror's own sequence numbers start anew"),
+            Self::MirrorNotFollowed => {
+                f.write_str("a mirror session beyond those whose numbers are followed")
+            }
+            Self::Unreadable => f.write_str("a frame that may have been RoCEv2 and was not read"),
+            Self::Damaged => f.write_str("a packet that the capture marks as damaged"),
             Self::CaptureTruncated => f.write_str("a packet was captured too short for its BTH"),
             Self::Fragment => f.write_str("an IP fragment sent to the RoCEv2 port"),
             Self::LengthLies => f.write_str("a datagram whose lengths reach beyond the frame"),

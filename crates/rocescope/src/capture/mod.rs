@@ -24,6 +24,8 @@ pub trait Visitor {
     fn packet(&mut self, record: &Record<'_>);
     /// Something else.
     fn item(&mut self, item: Item);
+    /// All that was read has been shown, and more has to be waited for, perhaps for long.
+    fn pause(&mut self) {}
 }
 
 /// What there is in a capture file beside packets.
@@ -145,6 +147,7 @@ impl Capture {
                     continue;
                 }
                 Ok(Step::Need(needed)) => {
+                    visitor.pause();
                     match window.fill(&mut *self.input, needed) {
                         Ok(count) => progress.read(count),
                         Err(error) => return self.cannot_read(parser.offset(), error, visitor),

@@ -45,7 +45,7 @@ impl std::error::Error for ConfigError {}
 
 /// The text with control characters escaped: a name out of a file never starts a line of its own
 /// or reaches the terminal.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}') {

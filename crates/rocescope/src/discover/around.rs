@@ -26,6 +26,8 @@ pub struct Carrier {
     pub numbered: u64,
     /// Numbers that were passed over: what they numbered did not come here in its turn.
     pub missing: u64,
+    /// Times that the numbers started anew: what was missed around them is unknown.
+    pub restarts: u64,
     /// Packets whose number was not above the latest.
     pub behind: u64,
 }
@@ -59,6 +61,7 @@ impl Carriers {
         match self.numbers.step(session, number) {
             MirrorStep::Missing(count) => carrier.missing += u64::from(count),
             MirrorStep::Behind => carrier.behind += 1,
+            MirrorStep::Restarted => carrier.restarts += 1,
             MirrorStep::Next | MirrorStep::NotFollowed => {}
         }
     }

@@ -99,7 +99,9 @@ fn carriers(out: &mut impl Write, found: &Found) -> io::Result<()> {
         number(&mut line, "numberedPackets", carrier.numbered);
         // Where nothing is numbered, what is missing is unknown.
         let numbered = |count| (carrier.numbered > 0).then_some(count);
-        optional(&mut line, "missingNumbers", numbered(carrier.missing));
+        let missing = if carrier.restarts == 0 { numbered(carrier.missing) } else { None };
+        optional(&mut line, "missingNumbers", missing);
+        optional(&mut line, "numberRestarts", numbered(carrier.restarts));
         optional(&mut line, "behindPackets", numbered(carrier.behind));
         line.extend_from_slice(b"}\n");
         out.write_all(&line)?;

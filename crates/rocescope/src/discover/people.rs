@@ -148,6 +148,10 @@ fn carriers(out: &mut impl Write, found: &Found) -> io::Result<()> {
         let (packets, roce) = (carrier.packets, carrier.roce);
         write!(out, "{packets:>12} {kind}{session} from {from} to {to}: {roce} RoCEv2")?;
         match (carrier.numbered, carrier.missing, carrier.behind) {
+            _ if carrier.restarts > 0 => {
+                let restarts = carrier.restarts;
+                writeln!(out, "; numbered, {restarts} times anew: what is missing is unknown")?;
+            }
             (0, ..) => writeln!(out, "; not numbered, so what did not come here is unknown")?,
             (_, 0, 0) => writeln!(out, "; numbered, no number missing in between")?,
             (_, missing, 0) => writeln!(out, "; numbered, {missing} numbers missing")?,

@@ -9,6 +9,7 @@ mod tally;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use observe::meter::{Meter, MeterCounts, Settings};
@@ -65,6 +66,8 @@ pub enum MeterError {
     Output(io::Error),
     /// The IPFIX File.
     Ipfix(IpfixError),
+    /// The IPFIX File to write is one of the captures to read.
+    SameFile(PathBuf),
 }
 
 impl fmt::Display for MeterError {
@@ -73,6 +76,13 @@ impl fmt::Display for MeterError {
             Self::Capture(error) => error.fmt(f),
             Self::Output(error) => write!(f, "standard output: {error}"),
             Self::Ipfix(error) => error.fmt(f),
+            Self::SameFile(path) => {
+                write!(
+                    f,
+                    "{}: is a capture to read, expected another file to write",
+                    path.display()
+                )
+            }
         }
     }
 }
@@ -93,6 +103,7 @@ pub struct Done {
 /// # Errors
 /// The first failure; the results up to it have been written.
 pub fn run(run: Run, out: &mut impl Write, warnings: &mut impl Write) -> Result<Done, MeterError> {
+    refuse_to_overwrite(&run)?;
     let outputs = Outputs::new(&run, out, warnings)?;
     let meter = Meter::new(run.provisioning, run.settings);
     let mut pipeline = Pipeline::new(
@@ -109,6 +120,17 @@ pub fn run(run: Run, out: &mut impl Write, warnings: &mut impl Write) -> Result<
     outputs.finish(&tally, counts, released_early)?;
     read.map_err(MeterError::Capture)?;
     Ok(Done { tally, counts })
+}
+
+/// A capture is never overwritten with what is made of it, whatever name it has.
+fn refuse_to_overwrite(run: &Run) -> Result<(), MeterError> {
+    let Some(path) = &run.ipfix else { return Ok(()) };
+    let identity = |path: &PathBuf| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    let written = identity(path);
+    if written.is_some() && run.captures.iter().any(|capture| identity(capture) == written) {
+        return Err(MeterError::SameFile(path.clone()));
+    }
+    Ok(())
 }
 
 fn read<S: pipeline::Sink>(

@@ -1,6 +1,7 @@
 //! Where the results of a run go: a table or JSON Lines, an IPFIX File beside it, and counters of
 //! priority flow control frames.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -20,6 +21,7 @@ use super::streams::Streams;
 use super::table;
 use super::tally::Tally;
 use super::{MeterError, Run};
+use crate::config::printable;
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +94,7 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
             streams: Streams::default(),
             window: run.window,
             ipfix,
-            pfc: run.pfc_interface.map(|interface| PfcCounts {
-                interface,
-                counts: [0; 8],
-                frames: 0,
-            }),
+            pfc: run.pfc_interface.map(PfcCounts::new),
             time_ms: 0,
             buffer: Vec::with_capacity(WRITE_LEN + 1024),
             out,
@@ -178,16 +176,19 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
 
     fn finish_pfc(&mut self) {
         let Some(pfc) = &self.pfc else { return };
-        if pfc.frames == 0 {
-            // PFC-op.1: nothing shows that this capture could have seen any.
-            self.warn(
-                "no PFC frame was seen, so no PFC counter is reported: most NICs consume them \
-                 before a capture on their host"
-                    .to_owned(),
-            );
-        } else if self.format == Format::Json {
-            pfc.json(&mut self.buffer, self.place, self.time_ms);
-        }
+        // PFC-op.1, PFC-count.2: what is not known to be complete is no reading.
+        let why_not = if pfc.received.is_empty() {
+            "no PFC frame was seen, and most NICs consume them before a capture on their host"
+        } else if pfc.interrupted {
+            "the capture missed frames that may have been any, PFC frames among them"
+        } else {
+            if self.format == Format::Json {
+                pfc.json(&mut self.buffer, self.place, self.time_ms);
+            }
+            return;
+        };
+        self.pfc = None;
+        self.warn(format!("no PFC counter is reported: {why_not}"));
     }
 }
 
@@ -213,9 +214,15 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
         self.report(&report);
     }
 
-    fn pfc(&mut self, time_ns: u64, pfc: &Pfc) {
+    fn interrupted(&mut self) {
         if let Some(counts) = &mut self.pfc {
-            counts.add(pfc);
+            counts.interrupted = true;
+        }
+    }
+
+    fn pfc(&mut self, interface: u32, time_ns: u64, pfc: &Pfc) {
+        if let Some(counts) = &mut self.pfc {
+            counts.add(interface, pfc);
             self.time_ms = self.time_ms.max(time_ns / 1_000_000);
         }
     }
@@ -232,47 +239,56 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
 
     fn warn(&mut self, warning: String) {
         // A warning that cannot be written changes no result.
-        _ = writeln!(self.warnings, "warning: {warning}");
+        _ = writeln!(self.warnings, "warning: {}", printable(&warning));
     }
 }
 
-/// Priority flow control frames that were received, by priority.
-// PFC-count.3: one frame can count under several priorities.
+/// Priority flow control frames that were received, by interface and priority.
+// PFC-id.1, PFC-count.3: one frame can count under several priorities.
 #[derive(Debug)]
 struct PfcCounts {
-    interface: u32,
-    counts: [u64; 8],
-    frames: u64,
+    /// `ingressPhysicalInterface` of the capture's interface 0; the others follow.
+    first: u32,
+    received: BTreeMap<u32, [u64; 8]>,
+    interrupted: bool,
 }
 
 impl PfcCounts {
-    fn add(&mut self, pfc: &Pfc) {
-        self.frames += 1;
+    fn new(first: u32) -> Self {
+        Self { first, received: BTreeMap::new(), interrupted: false }
+    }
+
+    fn add(&mut self, interface: u32, pfc: &Pfc) {
+        let counts = self.received.entry(self.first.saturating_add(interface)).or_default();
         for priority in pfc.priorities() {
-            self.counts[usize::from(priority)] += 1;
+            counts[usize::from(priority)] += 1;
         }
     }
 
     fn json(&self, out: &mut Vec<u8>, place: Place, time_ms: u64) {
-        for (priority, count) in (0..).zip(self.counts) {
-            out.extend_from_slice(b"{\"record\":\"pfc\"");
-            json::number(out, "observationDomainId", u64::from(place.domain));
-            json::number(out, "observationPointId", place.point);
-            json::number(out, "ingressPhysicalInterface", u64::from(self.interface));
-            json::number(out, "pfcPriority", priority);
-            json::number(out, "observationTimeMilliseconds", time_ms);
-            json::number(out, "pfcControlFrameTotalCount", count);
-            out.extend_from_slice(b"}\n");
+        for (interface, counts) in &self.received {
+            for (priority, count) in (0..).zip(counts) {
+                out.extend_from_slice(b"{\"record\":\"pfc\"");
+                json::number(out, "observationDomainId", u64::from(place.domain));
+                json::number(out, "observationPointId", place.point);
+                json::number(out, "ingressPhysicalInterface", u64::from(*interface));
+                json::number(out, "pfcPriority", priority);
+                json::number(out, "observationTimeMilliseconds", time_ms);
+                json::number(out, "pfcControlFrameTotalCount", *count);
+                out.extend_from_slice(b"}\n");
+            }
         }
     }
 
     fn table(&self, out: &mut impl Write) -> io::Result<()> {
-        if self.frames == 0 {
-            return Ok(());
-        }
-        writeln!(out, "\nPFC frames received, by priority (one frame can count under several):")?;
-        for (priority, count) in self.counts.iter().enumerate() {
-            writeln!(out, "{count:>12} priority {priority}")?;
+        for (interface, counts) in &self.received {
+            writeln!(
+                out,
+                "\nPFC frames received by interface {interface}, by priority (one frame can count under several):"
+            )?;
+            for (priority, count) in counts.iter().enumerate() {
+                writeln!(out, "{count:>12} priority {priority}")?;
+            }
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
 use wire::capture::{Record, Statistics};
 use wire::frame::{
-    Addresses, Decoded, Fault, Frame, Layer, Lie, LinkType, Located, MirrorKind, Packet, common,
-    decode,
+    Addresses, Decoded, Fault, Frame, Layer, Lie, LinkType, Located, Mirror, MirrorKind, Packet,
+    common, decode, decode_sliced,
 };
 use wire::icrc::{self, IcrcVerdict};
 
@@ -37,8 +37,10 @@ pub trait Sink {
     fn disabled(&mut self, context: u32, key: &StreamKey, violation: Violation);
     /// A report of an epoch that goes on is due.
     fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot);
-    /// Priority flow control frames are counted elsewhere.
-    fn pfc(&mut self, time_ns: u64, pfc: &wire::pfc::Pfc);
+    /// A priority flow control frame was received by an interface of the capture.
+    fn pfc(&mut self, interface: u32, time_ns: u64, pfc: &wire::pfc::Pfc);
+    /// The capture missed frames that may have been any.
+    fn interrupted(&mut self);
     /// The capture's time, when it ends.
     fn time(&mut self, time_ns: u64);
     /// What was given is a round of reports: whoever waits for them should get them.
@@ -69,6 +71,8 @@ pub struct Pipeline<S> {
     report_interval_ns: Option<u64>,
     next_report_ns: Option<u64>,
     time_ns: u64,
+    /// The time of some packet is known.
+    time_known: bool,
     file_starts: bool,
     tally: Tally,
     sink: S,
@@ -100,6 +104,7 @@ impl<S: Sink> Pipeline<S> {
             report_interval_ns,
             next_report_ns: None,
             time_ns: 0,
+            time_known: false,
             file_starts: false,
             tally: Tally::default(),
             sink,
@@ -128,26 +133,47 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// What is not the most frequent kind of frame.
-    fn frame(&mut self, record: &Record<'_>, original_len: u32) {
+    fn frame(&mut self, record: &Record<'_>) {
         let Ok(link) = record.link else {
             self.tally.unknown_link += 1;
             return;
         };
-        let Decoded { mirror, body } =
-            decode(record.data, original_len, link, self.observation.layer);
-        if let Some(mirror) = mirror
-            && let Some(sequence) = mirror.sequence
-        {
-            self.mirrored((mirror.addresses, mirror.kind, mirror.session), sequence);
-        }
+        let Observation { layer, sliced, .. } = self.observation;
+        let Decoded { mirror, body } = if sliced {
+            decode_sliced(record.data, link, layer)
+        } else {
+            decode(record.data, record.original_len, link, layer)
+        };
+        let followed = mirror.is_none_or(|mirror| self.mirrored(&mirror));
         match body {
+            _ if record.damaged => self.damaged_on_the_link(&body),
+            Frame::Roce(packet) if !followed => {
+                self.gap_between(&packet.addresses, Cause::MirrorNotFollowed);
+            }
             Frame::Roce(packet) => self.roce(record.data, &packet),
-            Frame::NotRoce(reason) => self.tally.not_roce[reason.index()] += 1,
+            Frame::NotRoce(reason) => {
+                self.tally.not_roce[reason.index()] += 1;
+                // SEQ-3.8: our own bounds are no reason to take it for something else.
+                if reason.may_be_roce() {
+                    self.gap(Cause::Unreadable);
+                }
+            }
+            Frame::Pfc(_) if record.outbound => self.tally.pfc_outbound += 1,
             Frame::Pfc(pfc) => {
                 self.tally.pfc += 1;
-                self.sink.pfc(self.time_ns, &pfc);
+                self.sink.pfc(record.interface, self.time_ns, &pfc);
             }
             Frame::Fault(fault) => self.fault(&fault),
+        }
+    }
+
+    /// As with a wrong ICRC: what the frame says cannot be relied on.
+    // SEQ-3.8, PFC-count.4
+    fn damaged_on_the_link(&mut self, body: &Frame) {
+        self.tally.damaged += 1;
+        match body {
+            Frame::Roce(packet) => self.gap_between(&packet.addresses, Cause::Damaged),
+            _ => self.gap(Cause::Damaged),
         }
     }
 
@@ -166,6 +192,7 @@ impl<S: Sink> Pipeline<S> {
             }
         }
         self.time_ns = time_ns;
+        self.time_known = true;
         let Some(interval_ns) = self.report_interval_ns else { return };
         match self.next_report_ns {
             Some(next_ns) if time_ns < next_ns => return,
@@ -195,6 +222,8 @@ impl<S: Sink> Pipeline<S> {
         arrival.key.qp = found.bth.qp;
         arrival.key.pkey = found.bth.pkey;
         match observed {
+            // A flow has a start and an end: without any time there is nothing to report.
+            Observed::Request(_) if !self.time_known => self.tally.before_time += 1,
             Observed::Request(psn) => {
                 arrival.psn = psn;
                 arrival.time_ns = self.time_ns;
@@ -270,16 +299,28 @@ impl<S: Sink> Pipeline<S> {
         }
     }
 
-    fn mirrored(&mut self, session: MirrorSession, sequence: u32) {
+    /// Reads the number of a mirrored packet. Says whether its session is followed.
+    // SEQ-3.7, SEQ-10.3
+    fn mirrored(&mut self, mirror: &Mirror) -> bool {
+        let Some(sequence) = mirror.sequence else { return true };
+        let session = (mirror.addresses, mirror.kind, mirror.session);
         match self.mirror.step(session, sequence) {
             MirrorStep::Next => {}
             MirrorStep::Behind => self.tally.mirror_behind += 1,
-            MirrorStep::NotFollowed => self.tally.mirror_not_followed += 1,
+            MirrorStep::NotFollowed => {
+                self.tally.mirror_not_followed += 1;
+                return false;
+            }
+            MirrorStep::Restarted => {
+                self.tally.mirror_restarts += 1;
+                self.gap(Cause::MirrorRestarted);
+            }
             MirrorStep::Missing(count) => {
                 self.tally.mirror_missing += u64::from(count);
                 self.gap(Cause::MirrorGap);
             }
         }
+        true
     }
 
     /// Drops that are said to lie between this packet and the one before on its interface.
@@ -324,6 +365,7 @@ impl<S: Sink> Pipeline<S> {
 
     fn gap(&mut self, cause: Cause) {
         self.flush();
+        self.sink.interrupted();
         let position = self.tally.frames;
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
         self.meter.capture_gap(cause, &mut |closed| {
@@ -366,15 +408,22 @@ impl<S: Sink> Visitor for Pipeline<S> {
             None => self.tally.without_time += 1,
         }
         self.tally.frames += 1;
-        let original_len = if self.observation.sliced { u32::MAX } else { record.original_len };
-        if self.observation.layer == Layer::Outer && record.link == Ok(LinkType::Ethernet) {
+        let Observation { layer, sliced, .. } = self.observation;
+        let plain = layer == Layer::Outer && record.link == Ok(LinkType::Ethernet);
+        if plain && !record.damaged {
+            let original_len = if sliced { u32::MAX } else { record.original_len };
             let key = &mut self.waiting[self.waiting_len].key;
             let (addresses, namespace) = (&mut key.addresses, &mut key.namespace);
             if let Some(found) = common(record.data, original_len, addresses, namespace) {
                 return self.identified(record.data, found, None);
             }
         }
-        self.frame(record, original_len);
+        self.frame(record);
+    }
+
+    fn pause(&mut self) {
+        self.flush();
+        self.sink.due();
     }
 
     fn item(&mut self, item: Item) {

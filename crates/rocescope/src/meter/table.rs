@@ -114,9 +114,14 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
         (tally.cnps, "congestion notifications (CNP)"),
         (tally.other_transports, "packets of other transports (UC, RD, UD, XRC)"),
         (tally.icrc_bad, "packets with a wrong ICRC: attributed to no stream"),
+        (tally.before_time, "requests in front of any packet with a time: not metered"),
     ];
     lines(out, &seen)?;
-    lines(out, &[(tally.pfc, "priority flow control frames")])?;
+    let pfc = [
+        (tally.pfc, "priority flow control frames"),
+        (tally.pfc_outbound, "priority flow control frames that were sent, not received"),
+    ];
+    lines(out, &pfc)?;
     shortfalls(out, tally)?;
     let times = [
         (tally.without_time, "packets without a time: that of the packet before was taken"),
@@ -150,6 +155,8 @@ pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
         (tally.extension_cut, "requests whose extension header was cut by the capture: counted"),
         (tally.unknown_link, "frames of a link type that carries no RoCEv2"),
         (tally.capture_drops, "packets that the capture says it dropped"),
+        (tally.damaged, "frames that the capture marks as damaged: attributed to nothing"),
+        (tally.mirror_restarts, "times that a mirror's numbers started anew"),
         (tally.mirror_missing, "packets that the mirror numbered and that are not here"),
         (tally.mirror_behind, "mirrored packets whose number was not above the latest"),
         (tally.mirror_not_followed, "mirrored packets of sessions beyond the limit"),

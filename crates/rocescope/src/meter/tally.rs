@@ -24,8 +24,16 @@ pub struct Tally {
     pub cnps: u64,
     /// UC, RD, UD, XRC and reserved transports.
     pub other_transports: u64,
-    /// Priority flow control frames.
+    /// Priority flow control frames that were received.
     pub pfc: u64,
+    /// Priority flow control frames that were sent, by the capture's word.
+    pub pfc_outbound: u64,
+    /// Frames that the capture marks as damaged on the link; they are counted nowhere else.
+    pub damaged: u64,
+    /// Requests in front of any packet with a time; not metered.
+    pub before_time: u64,
+    /// Times that a mirror session counted anew.
+    pub mirror_restarts: u64,
     /// IP fragments, and what is mirrored in them.
     pub fragments: u64,
     /// Frames captured too short for their BTH.

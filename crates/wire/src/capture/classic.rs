@@ -71,6 +71,8 @@ impl Header {
             original_len: self.order.u32([o0, o1, o2, o3]),
             data,
             drops_before: None,
+            outbound: false,
+            damaged: false,
         };
         Some((RECORD_LEN + data.len(), record))
     }

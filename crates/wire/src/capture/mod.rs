@@ -87,6 +87,10 @@ pub struct Record<'a> {
     /// Packets that were dropped between this one and the one before on the same interface,
     /// where the file says so, which may be 0.
     pub drops_before: Option<u64>,
+    /// The capture says that the packet was sent, not received.
+    pub outbound: bool,
+    /// The capture says that the packet had an error on the link: its octets may be any.
+    pub damaged: bool,
 }
 
 /// What the statistics block of an interface says, all counted from the start of the capture.

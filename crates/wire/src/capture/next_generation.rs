@@ -25,6 +25,12 @@ const AROUND: usize = 12;
 
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
+const EPB_FLAGS: u16 = 2;
+/// Direction of a packet in its flags, and the value for a packet that was sent.
+const DIRECTION: u32 = 0x3;
+const OUTBOUND: u32 = 0x2;
+/// Errors of the link layer in the flags of a packet.
+const LINK_ERRORS: u32 = 0xff00_0000;
 const EPB_DROPCOUNT: u16 = 4;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
@@ -161,9 +167,12 @@ impl Section {
         let (data, options_at) = self.packet(block, 12, 20)?;
         let order = self.order;
         let mut drops_before = None;
+        let mut flags = 0;
         options(block, options_at, order, |option| {
-            if option.code == EPB_DROPCOUNT {
-                drops_before = Some(order.u64(option.fixed()?));
+            match option.code {
+                EPB_FLAGS => flags = order.u32(option.fixed()?),
+                EPB_DROPCOUNT => drops_before = Some(order.u64(option.fixed()?)),
+                _ => {}
             }
             Ok(())
         })?;
@@ -174,6 +183,8 @@ impl Section {
             original_len: self.field(block, 16),
             data,
             drops_before,
+            outbound: flags & DIRECTION == OUTBOUND,
+            damaged: flags & LINK_ERRORS != 0,
         };
         let consumed = block.consumed;
         Ok(Step::Packet { consumed, record })
@@ -191,6 +202,8 @@ impl Section {
             original_len: self.field(block, 16),
             data,
             drops_before: (drops != DROPS_UNKNOWN).then_some(u64::from(drops)),
+            outbound: false,
+            damaged: false,
         };
         let consumed = block.consumed;
         Ok(Step::Packet { consumed, record })
@@ -212,6 +225,8 @@ impl Section {
             original_len,
             data: cut(block, 4, captured_len, 0)?,
             drops_before: None,
+            outbound: false,
+            damaged: false,
         };
         let consumed = block.consumed;
         Ok(Step::Packet { consumed, record })

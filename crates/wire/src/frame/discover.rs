@@ -4,7 +4,7 @@
 
 use super::cursor::Span;
 use super::tunnel::{self, Inner};
-use super::{Frame, Layer, LinkType, MirrorKind, Start, inside};
+use super::{Frame, Layer, LinkType, MirrorKind, Namespace, Start, inside};
 
 /// Encapsulations inside each other that are looked through.
 const NESTED_MAX: usize = 3;
@@ -36,14 +36,17 @@ impl Carried {
 /// Slower than [`super::decode`]: it tries every layer.
 #[must_use]
 pub fn carries(frame: &[u8], original_len: u32, link: LinkType) -> Option<Carried> {
-    let whole =
-        Inner { span: Span::new(frame, original_len), start: Start::Link(link), segment: 0 };
+    let whole = Inner {
+        span: Span::new(frame, original_len),
+        start: Start::Link(link),
+        namespace: Namespace::default(),
+    };
     let mut around = [None; NESTED_MAX];
     search(whole, &mut around, 0).then_some(Carried { around })
 }
 
 fn search(inner: Inner<'_>, around: &mut [Option<MirrorKind>; NESTED_MAX], depth: usize) -> bool {
-    match inside(inner.span, inner.start, inner.segment) {
+    match inside(inner.span, inner.start, inner.namespace) {
         Frame::Roce(_) => return true,
         Frame::Fault(fault) if fault.is_roce() => return true,
         Frame::Fault(_) | Frame::NotRoce(_) | Frame::Pfc(_) => {}

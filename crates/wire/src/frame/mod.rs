@@ -87,8 +87,8 @@ pub struct Namespace {
     /// VID of the innermost tag where there is more than one, else 0.
     pub inner_vlan: u16,
     /// VNI or VSID of the overlay whose inner layer is observed, 24 bits, with its kind in the
-    /// top octet as `layer2SegmentId` has it (1 VXLAN, 2 NVGRE; 0x80 is ours for Geneve, which
-    /// the registry has no number for); 0 where there is none.
+    /// top octet as `layer2SegmentId` has it (1 VXLAN, 2 NVGRE; 0x80 for Geneve and 0x81 for the
+    /// key of other GRE are ours: the registry has no number for them); 0 where there is none.
     pub segment: u32,
 }
 
@@ -190,7 +190,14 @@ pub fn decode(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> 
             return Decoded { mirror: None, body };
         }
     }
-    general(frame, original_len, link, layer)
+    general(Span::new(frame, original_len), link, layer, false)
+}
+
+/// As [`decode`], for frames of which somebody may have cut the end away without saying so, before
+/// or inside an encapsulation: where a frame ends says nothing about how long it was.
+#[must_use]
+pub fn decode_sliced(frame: &[u8], link: LinkType, layer: Layer) -> Decoded {
+    general(Span::new(frame, u32::MAX).cut(), link, layer, true)
 }
 
 /// Octets of an Ethernet header without tags.
@@ -198,10 +205,9 @@ const ETHERNET_LEN: usize = 14;
 
 /// Everything, one header after the other.
 #[inline(never)]
-fn general(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> Decoded {
-    let span = Span::new(frame, original_len);
+fn general(span: Span<'_>, link: LinkType, layer: Layer, sliced: bool) -> Decoded {
     if layer == Layer::Outer {
-        let body = inside(span, Start::Link(link), 0);
+        let body = inside(span, Start::Link(link), Namespace::default());
         return Decoded { mirror: None, body };
     }
     let (mirror, inner) = match tunnel::open(span, link, layer) {
@@ -211,7 +217,8 @@ fn general(frame: &[u8], original_len: u32, link: LinkType, layer: Layer) -> Dec
             return Decoded { mirror, body };
         }
     };
-    let body = inside(inner.span, inner.start, inner.segment);
+    let span = if sliced { inner.span.cut() } else { inner.span };
+    let body = inside(span, inner.start, inner.namespace);
     Decoded { mirror, body }
 }
 
@@ -225,8 +232,8 @@ enum Start {
 }
 
 /// Decodes the observed layer itself.
-fn inside(span: Span<'_>, start: Start, segment: u32) -> Frame {
-    match place(span, start, segment, ip::UDP) {
+fn inside(span: Span<'_>, start: Start, namespace: Namespace) -> Frame {
+    match place(span, start, namespace, ip::UDP) {
         Ok((datagram, namespace)) => udp::decode(&datagram, namespace),
         Err(frame) => frame,
     }
@@ -236,14 +243,16 @@ fn inside(span: Span<'_>, start: Start, segment: u32) -> Frame {
 fn place<'a>(
     span: Span<'a>,
     start: Start,
-    segment: u32,
+    around: Namespace,
     wanted: u8,
 ) -> Result<(Place<'a>, Namespace), Frame> {
-    let (family, span, vlans) = match start {
+    let (family, span, (outer_vlan, inner_vlan)) = match start {
         Start::Link(link) => tags::network(span, link)?,
         Start::Ip(family) => (family, span, (0, 0)),
     };
-    let namespace = Namespace { outer_vlan: vlans.0, inner_vlan: vlans.1, segment };
+    // A tag of the frame itself goes before what an encapsulation says of it.
+    let outer_vlan = if outer_vlan == 0 { around.outer_vlan } else { outer_vlan };
+    let namespace = Namespace { outer_vlan, inner_vlan, ..around };
     let place = match family {
         Family::V4 => ip::v4(span, wanted)?,
         Family::V6 => ip::v6(span, wanted)?,

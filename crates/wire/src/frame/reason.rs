@@ -126,11 +126,19 @@ pub enum NotRoce {
     OtherEncapsulated,
     /// A mirrored frame that the mirror itself marks as received with an error.
     BadMirrored,
+    /// Inside the encapsulation that is observed, under a version that is not known here.
+    UnreadableEncapsulation,
 }
 
 impl NotRoce {
     /// How many kinds there are, for a table of counters.
-    pub const COUNT: usize = 19;
+    pub const COUNT: usize = 20;
+
+    /// Whether it may have been anything, RoCEv2 too: this program does not look that far.
+    #[must_use]
+    pub const fn may_be_roce(self) -> bool {
+        matches!(self, Self::TooManyTags | Self::TooManyExtensions | Self::UnreadableEncapsulation)
+    }
 
     /// The kind, without the number it may carry, 0 to [`Self::COUNT`] - 1.
     #[inline]
@@ -156,6 +164,7 @@ impl NotRoce {
             Self::OutsideLayer => 16,
             Self::OtherEncapsulated => 17,
             Self::BadMirrored => 18,
+            Self::UnreadableEncapsulation => 19,
         }
     }
 
@@ -180,6 +189,7 @@ impl NotRoce {
         "outside the observed encapsulation",
         "other content in the observed encapsulation",
         "marked bad by the mirror",
+        "an encapsulation whose version is not known here",
     ];
 }
 

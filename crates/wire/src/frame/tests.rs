@@ -142,7 +142,8 @@ fn compare_ways(frame: &[u8]) -> usize {
     for cut in 0..=frame.len() {
         for original_len in [0, original(frame) - 3, original(frame), 1500] {
             let captured = &frame[..cut];
-            let long = general(captured, original_len, LinkType::Ethernet, Layer::Outer);
+            let long =
+                general(Span::new(captured, original_len), LinkType::Ethernet, Layer::Outer, false);
             let (mut addresses, mut namespace) =
                 (Addresses::v4([0; 4], [0; 4]), Namespace::default());
             if let Some(found) = common(captured, original_len, &mut addresses, &mut namespace) {
@@ -511,6 +512,7 @@ fn every_kind_of_other_traffic_has_its_own_counter() {
         NotRoce::OutsideLayer,
         NotRoce::OtherEncapsulated,
         NotRoce::BadMirrored,
+        NotRoce::UnreadableEncapsulation,
     ] {
         assert!(!seen[why.index()]);
         seen[why.index()] = true;

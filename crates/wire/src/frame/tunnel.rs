@@ -8,7 +8,7 @@
 use super::cursor::{Missing, Span};
 use super::reason::{Fault, NotRoce};
 use super::udp::{Fragment, Place, UDP_LEN};
-use super::{Addresses, Family, Frame, LinkType, Start, ip, place};
+use super::{Addresses, Family, Frame, LinkType, Namespace, Start, ip, place};
 
 /// UDP destination port of VXLAN (IANA).
 pub const VXLAN_PORT: u16 = 4789;
@@ -121,14 +121,24 @@ impl MirrorKind {
 pub(super) struct Inner<'a> {
     pub(super) span: Span<'a>,
     pub(super) start: Start,
-    /// As [`super::Namespace::segment`] has it.
-    pub(super) segment: u32,
+    /// What the encapsulation says of the tenant.
+    pub(super) namespace: Namespace,
+}
+
+impl Inner<'_> {
+    fn of(mut self, segment: u32) -> Self {
+        self.namespace.segment = segment;
+        self
+    }
 }
 
 /// Kinds of segment in the top octet of `layer2SegmentId`.
 const SEGMENT_VXLAN: u32 = 0x01 << 24;
 const SEGMENT_NVGRE: u32 = 0x02 << 24;
 const SEGMENT_GENEVE: u32 = 0x80 << 24;
+const SEGMENT_GRE: u32 = 0x81 << 24;
+/// Virtual subnets of NVGRE that are not reserved (RFC 7637, section 3.2).
+const NVGRE_VSIDS: core::ops::RangeInclusive<u32> = 0x00_1000..=0xff_fffe;
 
 const ERSPAN_I_II: u16 = 0x88be;
 const ERSPAN_III: u16 = 0x22eb;
@@ -178,7 +188,8 @@ pub(super) fn open_at(
 ) -> Result<(Mirror, Inner<'_>), Closed> {
     let by_udp = matches!(layer, Layer::Vxlan | Layer::Geneve);
     let wanted = if by_udp { ip::UDP } else { ip::GRE };
-    let carrier = place(span, start, 0, wanted).map_err(|frame| (None, outside(frame)))?.0;
+    let carrier =
+        place(span, start, Namespace::default(), wanted).map_err(|frame| (None, outside(frame)))?.0;
     match carrier.fragment {
         Fragment::Whole => {}
         Fragment::First if by_udp && is_other_port(&carrier, layer) => return Err(elsewhere()),
@@ -204,6 +215,11 @@ fn outside(frame: Frame) -> Shut {
 
 fn elsewhere() -> Closed {
     (None, Shut::NotRoce(NotRoce::OutsideLayer))
+}
+
+/// A version that is not known here: what is inside may be anything.
+fn unreadable(mirror: Mirror) -> Closed {
+    (Some(mirror), Shut::NotRoce(NotRoce::UnreadableEncapsulation))
 }
 
 fn other(mirror: Mirror) -> Closed {
@@ -262,13 +278,27 @@ fn gre<'a>(carrier: &Place<'a>, layer: Layer) -> Result<(Mirror, Inner<'a>), Clo
         ERSPAN_I_II => erspan_ii(mirror, span),
         ERSPAN_III => erspan_iii(mirror, span),
         ETHERNET => {
-            // NVGRE has the VSID in the upper 24 bits of the key.
-            let segment = key.map_or(0, |key| SEGMENT_NVGRE | (key >> 8));
-            Ok((mirror, Inner { segment, ..mirrored(span) }))
+            let segment = match key {
+                Some(key) if NVGRE_VSIDS.contains(&(key >> 8)) => SEGMENT_NVGRE | (key >> 8),
+                key => gre_segment(key).ok_or(other(mirror))?,
+            };
+            Ok((mirror, mirrored(span).of(segment)))
         }
-        IPV4 => Ok((mirror, packet(span, Family::V4, 0))),
-        IPV6 => Ok((mirror, packet(span, Family::V6, 0))),
+        IPV4 | IPV6 => {
+            let family = if protocol == IPV4 { Family::V4 } else { Family::V6 };
+            let segment = gre_segment(key).ok_or(other(mirror))?;
+            Ok((mirror, packet(span, family).of(segment)))
+        }
         _ => Err(other(mirror)),
+    }
+}
+
+/// The segment that a GRE key stands for; none for one of more than 24 bits, which has no room:
+/// what is inside is not looked at, so that no two keys are taken for one.
+fn gre_segment(key: Option<u32>) -> Option<u32> {
+    match key {
+        None => Some(0),
+        Some(key) => (key >> 24 == 0).then_some(SEGMENT_GRE | key),
     }
 }
 
@@ -278,9 +308,14 @@ fn erspan_ii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clos
     let header = span.read::<8>(0).map_err(header_missing(Some(mirror)))?;
     let mirror = erspan_common(mirror, [header[0], header[1], header[2], header[3]]);
     if header[0] >> 4 != 1 {
-        return Err(other(mirror));
+        return Err(unreadable(mirror));
     }
-    Ok((mirror, mirrored(cut_if(span.skip(8), mirror.truncated))))
+    let mut inner = mirrored(cut_if(span.skip(8), mirror.truncated));
+    // The tag of an 802.1Q frame was taken off and its VID put here.
+    if (header[2] >> 3) & 0x03 == 2 {
+        inner.namespace.outer_vlan = mirror.vlan;
+    }
+    Ok((mirror, inner))
 }
 
 fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Closed> {
@@ -289,7 +324,7 @@ fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clo
     let header = span.read::<12>(0).map_err(header_missing(Some(mirror)))?;
     let mirror = erspan_common(mirror, [header[0], header[1], header[2], header[3]]);
     if header[0] >> 4 != 2 {
-        return Err(other(mirror));
+        return Err(unreadable(mirror));
     }
     let start = match (header[10] >> 2) & 0x1f {
         0 => LinkType::Ethernet,
@@ -302,9 +337,7 @@ fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clo
     }
     let len = if header[11] & 0x01 == 0 { 12 } else { 20 };
     let span = cut_if(span.skip(len), mirror.truncated);
-    let start = Start::Link(start);
-    let segment = 0;
-    Ok((mirror, Inner { span, start, segment }))
+    Ok((mirror, Inner { start: Start::Link(start), ..mirrored(span) }))
 }
 
 /// The first four octets, which types II and III share.
@@ -326,8 +359,7 @@ fn vxlan<'a>(carrier: &Place<'a>) -> Result<(Mirror, Inner<'a>), Closed> {
         return Err(other(mirror));
     }
     let span = carrier.payload.skip(UDP_LEN + 8);
-    let segment = SEGMENT_VXLAN | vni;
-    Ok((mirror, Inner { segment, ..mirrored(span) }))
+    Ok((mirror, mirrored(span).of(SEGMENT_VXLAN | vni)))
 }
 
 fn geneve<'a>(carrier: &Place<'a>) -> Result<(Mirror, Inner<'a>), Closed> {
@@ -342,9 +374,9 @@ fn geneve<'a>(carrier: &Place<'a>) -> Result<(Mirror, Inner<'a>), Closed> {
     let span = carrier.payload.skip(UDP_LEN + 8 + options);
     let segment = SEGMENT_GENEVE | vni;
     match u16::from_be_bytes([header[2], header[3]]) {
-        ETHERNET => Ok((mirror, Inner { segment, ..mirrored(span) })),
-        IPV4 => Ok((mirror, packet(span, Family::V4, segment))),
-        IPV6 => Ok((mirror, packet(span, Family::V6, segment))),
+        ETHERNET => Ok((mirror, mirrored(span).of(segment))),
+        IPV4 => Ok((mirror, packet(span, Family::V4).of(segment))),
+        IPV6 => Ok((mirror, packet(span, Family::V6).of(segment))),
         _ => Err(other(mirror)),
     }
 }
@@ -371,11 +403,11 @@ fn overlay(kind: MirrorKind, vni: u32, carrier: &Place<'_>) -> Mirror {
 }
 
 fn mirrored(span: Span<'_>) -> Inner<'_> {
-    Inner { span, start: Start::Link(LinkType::Ethernet), segment: 0 }
+    Inner { span, start: Start::Link(LinkType::Ethernet), namespace: Namespace::default() }
 }
 
-fn packet(span: Span<'_>, family: Family, segment: u32) -> Inner<'_> {
-    Inner { span, start: Start::Ip(family), segment }
+fn packet(span: Span<'_>, family: Family) -> Inner<'_> {
+    Inner { span, start: Start::Ip(family), namespace: Namespace::default() }
 }
 
 fn cut_if(span: Span<'_>, truncated: bool) -> Span<'_> {

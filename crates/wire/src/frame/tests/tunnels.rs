@@ -132,7 +132,7 @@ fn gre_with_every_combination_of_its_optional_fields_is_read() {
             header.extend([0xcc, 0xcc, 0, 0]);
         }
         if key {
-            header.extend([1, 2, 3, 4]);
+            header.extend([0, 2, 3, 4]);
         }
         if sequence {
             header.extend([0, 0, 0, 5]);
@@ -140,9 +140,10 @@ fn gre_with_every_combination_of_its_optional_fields_is_read() {
         let decoded = at(&gre(&header, &ip), Layer::Gre);
         let mirror = decoded.mirror.expect("GRE");
         assert_eq!(mirror.kind, MirrorKind::Gre);
-        assert_eq!(mirror.session, if key { 0x0102_0304 } else { 0 });
+        assert_eq!(mirror.session, if key { 0x0002_0304 } else { 0 });
         assert_eq!(mirror.sequence, sequence.then_some(5));
-        assert_eq!(roce(decoded.body).namespace, Namespace::default());
+        let segment = if key { 0x8102_0304 } else { 0 };
+        assert_eq!(roce(decoded.body).namespace, Namespace { segment, ..Namespace::default() });
     }
     for octet in [0x40, 0x44] {
         let decoded = at(&gre(&[octet, 0, 0x08, 0], &ip), Layer::Gre);
@@ -150,6 +151,24 @@ fn gre_with_every_combination_of_its_optional_fields_is_read() {
     }
     let decoded = at(&gre(&[0, 1, 0x08, 0], &ip), Layer::Gre);
     assert_eq!(decoded.body, Frame::NotRoce(NotRoce::OutsideLayer), "version 1");
+}
+
+// SEQ-4.1
+#[test]
+fn no_two_gre_keys_are_taken_for_one() {
+    let ip = ipv4(17, &udp(ROCE_PORT, &transport()));
+    let with_key = |protocol: [u8; 2], key: [u8; 4], inner: &[u8]| {
+        let header = [&[0x20, 0][..], &protocol, &key].concat();
+        at(&gre(&header, inner), Layer::Gre).body
+    };
+    for (key, segment) in [([0, 0, 0, 7], 0x8100_0007), ([0, 0, 0, 8], 0x8100_0008)] {
+        assert_eq!(roce(with_key([0x65, 0x58], key, &mirrored())).namespace.segment, segment);
+        assert_eq!(roce(with_key([0x08, 0x00], key, &ip)).namespace.segment, segment);
+    }
+    let largest = with_key([0x08, 0x00], [0, 0xff, 0xff, 0xff], &ip);
+    assert_eq!(roce(largest).namespace.segment, 0x81ff_ffff);
+    let beyond = with_key([0x08, 0x00], [1, 0, 0, 0], &ip);
+    assert_eq!(beyond, Frame::NotRoce(NotRoce::OtherEncapsulated));
 }
 
 #[test]

@@ -20,9 +20,7 @@ use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 use rocescope::replay::{self, ReplayError};
 
-use cli::{
-    CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, ReplayArgs, check_captures,
-};
+use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, ReplayArgs, check_captures};
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
 #[global_allocator]

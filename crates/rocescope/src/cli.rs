@@ -23,6 +23,7 @@ pub struct Cli {
 pub enum Command {
     Discover(DiscoverArgs),
     Meter(MeterArgs),
+    Replay(ReplayArgs),
     Dump(DumpArgs),
     Check(CheckArgs),
 }
@@ -112,6 +113,26 @@ pub struct MeterArgs {
     pub point: u64,
     /// Private Enterprise Number of the drafts' elements.
     #[arg(long, default_value = "32473", value_parser = mapping, conflicts_with = "config")]
+    pub pen: Mapping,
+}
+
+const REPLAY_EXAMPLE: &str = "\
+Examples:
+  rocescope replay data/archive
+  rocescope replay --json data/archive/0000000001-000000.ipfix.zst";
+
+/// Recompute outcomes from archived IPFIX Files alone: the same verdicts as live.
+#[derive(Args)]
+#[command(after_help = REPLAY_EXAMPLE)]
+pub struct ReplayArgs {
+    /// Archives of a collector, segments of them, or any IPFIX Files.
+    #[arg(required = true, value_name = "ARCHIVE")]
+    pub archives: Vec<PathBuf>,
+    /// JSON Lines on standard output: an object for each epoch.
+    #[arg(long)]
+    pub json: bool,
+    /// Private Enterprise Number of the drafts' elements, where no facts stand beside a file.
+    #[arg(long, default_value = "32473", value_parser = mapping)]
     pub pen: Mapping,
 }
 

@@ -18,8 +18,9 @@ use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
 use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
+use rocescope::replay::{self, ReplayError};
 
-use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, check_captures};
+use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, ReplayArgs, check_captures};
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
 #[global_allocator]
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Discover(args) => run_discover(args),
         Command::Meter(args) => meter(args),
+        Command::Replay(args) => run_replay(args),
         Command::Dump(args) => run_dump(&args),
         Command::Check(args) => run_check(&args),
     };
@@ -172,6 +174,21 @@ fn seed() -> Result<u64, Vec<String>> {
     let mut octets = [0; 8];
     getrandom::fill(&mut octets).map_err(|error| one_line(format!("no random seed: {error}")))?;
     Ok(u64::from_ne_bytes(octets))
+}
+
+fn run_replay(args: ReplayArgs) -> Done {
+    let run = replay::Run {
+        paths: args.archives,
+        format: if args.json { Format::Json } else { Format::Table },
+        mapping: args.pen,
+        seed: seed()?,
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match replay::run(&run, &mut out, &mut io::stderr()) {
+        Ok(_) => Ok(()),
+        Err(ReplayError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(one_line(error)),
+    }
 }
 
 fn run_dump(args: &DumpArgs) -> Done {

@@ -25,6 +25,16 @@ pub enum Entry {
         /// The Observation Domain.
         domain: u32,
     },
+    /// The peer may report for a domain from here on.
+    Admitted {
+        /// The Observation Domain.
+        domain: u32,
+    },
+    /// The peer may no longer report for a domain.
+    Expelled {
+        /// The Observation Domain.
+        domain: u32,
+    },
     /// The session ended; nothing follows.
     Ended {
         /// When, milliseconds since 1970.
@@ -45,6 +55,8 @@ impl Entry {
             Self::Advanced { now_ms } => (3, 0, now_ms),
             Self::Dropped { domain } => (4, domain, 0),
             Self::Ended { now_ms } => (5, 0, now_ms),
+            Self::Admitted { domain } => (6, domain, 0),
+            Self::Expelled { domain } => (7, domain, 0),
         };
         let mut octets = [0; ENTRY_LEN];
         octets[0] = kind;
@@ -62,6 +74,8 @@ impl Entry {
             3 => Self::Advanced { now_ms: ms },
             4 => Self::Dropped { domain },
             5 => Self::Ended { now_ms: ms },
+            6 => Self::Admitted { domain },
+            7 => Self::Expelled { domain },
             _ => return None,
         };
         // Each has one spelling.
@@ -90,6 +104,8 @@ mod tests {
             Entry::Message { received_ms: u64::MAX },
             Entry::Advanced { now_ms: 1 },
             Entry::Dropped { domain: u32::MAX },
+            Entry::Admitted { domain: 1 },
+            Entry::Expelled { domain: 1 },
             Entry::Ended { now_ms: 0x0102_0304_0506_0708 },
         ];
         let octets: Vec<u8> = all.iter().flat_map(|entry| entry.octets()).collect();
@@ -101,7 +117,7 @@ mod tests {
                 "{cut}"
             );
         }
-        assert_eq!(octets[64..], [5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(octets[96..], [5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -78,7 +78,10 @@ fn last_ms(segment: &Segment) -> Result<u64, StoreError> {
     let times = entries.iter().rev().filter_map(|entry| match entry {
         Entry::Message { received_ms: ms } | Entry::Advanced { now_ms: ms } => Some(*ms),
         Entry::Ended { now_ms: ms } => Some(*ms),
-        Entry::Restated | Entry::Dropped { .. } => None,
+        Entry::Restated
+        | Entry::Dropped { .. }
+        | Entry::Admitted { .. }
+        | Entry::Expelled { .. } => None,
     });
     Ok(times.take(1).next().unwrap_or(0))
 }

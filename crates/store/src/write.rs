@@ -237,7 +237,7 @@ fn lock(directory: &Path) -> Result<Connection, StoreError> {
 
 /// The time so long before now; none where that is before 1970.
 fn before(now_ms: u64, age_ms: u64) -> Option<i64> {
-    now_ms.checked_sub(age_ms).map(signed)
+    now_ms.checked_sub(age_ms).map(|ms| signed(ms.min(i64::MAX.cast_unsigned())))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "in the place of a result of a transaction")]

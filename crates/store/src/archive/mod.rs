@@ -135,11 +135,7 @@ impl Archive {
     /// [`StoreError`]; what could not be handed over waits for the next call.
     pub fn flush(&mut self) -> Result<(), StoreError> {
         self.open.values_mut().try_for_each(Writer::flush)?;
-        while let Some(full) = self.full.last() {
-            repair::compress(full)?;
-            self.full.pop();
-        }
-        Ok(())
+        self.compress_full()
     }
 
     /// As [`Archive::flush`], and waits until it is on the disk.
@@ -160,7 +156,7 @@ impl Archive {
             writer.end(closed_ms)?;
             self.open.remove(&session);
         }
-        Ok(())
+        self.compress_full()
     }
 
     /// Takes out closed segments that are too old, and the oldest closed ones until all segments
@@ -171,5 +167,13 @@ impl Archive {
     // SEQ-7.10
     pub fn retain(&mut self, now_ms: u64) -> Result<Removed, StoreError> {
         retain::retain(&self.directory, &self.limits, now_ms)
+    }
+
+    fn compress_full(&mut self) -> Result<(), StoreError> {
+        while let Some(full) = self.full.last() {
+            repair::compress(full)?;
+            self.full.pop();
+        }
+        Ok(())
     }
 }

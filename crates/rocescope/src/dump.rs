@@ -109,7 +109,7 @@ pub fn dump(
     out: &mut impl Write,
     mapping: Mapping,
 ) -> Result<Summary, DumpError> {
-    let mut source = Source { input, octets: Vec::new(), start: 0 };
+    let mut source = Source::new(input);
     let mut decoder = Decoder::new(Transport::File, mapping, Limits::default());
     let own = Registry::new(mapping);
     let mut summary = Summary::default();
@@ -137,7 +137,7 @@ pub fn dump(
 }
 
 /// Whole messages out of a reader.
-struct Source<R> {
+pub(crate) struct Source<R> {
     input: R,
     octets: Vec<u8>,
     /// Where what was not handed out yet begins in `octets`.
@@ -145,8 +145,12 @@ struct Source<R> {
 }
 
 impl<R: Read> Source<R> {
+    pub(crate) const fn new(input: R) -> Self {
+        Self { input, octets: Vec::new(), start: 0 }
+    }
+
     /// The next message, which begins at this octet of the input; none at the end of it.
-    fn message(&mut self, at: u64) -> Result<Option<&[u8]>, DumpError> {
+    pub(crate) fn message(&mut self, at: u64) -> Result<Option<&[u8]>, DumpError> {
         let length = loop {
             let ready = &self.octets[self.start..];
             let expected = match frame(ready) {

@@ -9,3 +9,4 @@ pub mod dump;
 mod layout;
 pub mod meter;
 mod progress;
+pub mod replay;

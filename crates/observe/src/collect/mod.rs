@@ -5,6 +5,8 @@
 //! accepted one changes what is published of its epoch, and a final report is never made up.
 
 use alloc::collections::{BTreeMap, btree_map::Entry};
+use alloc::format;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
 use core::hint::black_box;
@@ -201,6 +203,26 @@ impl Epoch {
         ];
         all.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, q)| q));
         all
+    }
+
+    /// Why it has this outcome, in words for people; none while it is active, and none where it
+    /// is complete.
+    // SEQ-7.15, SEQ-7.16
+    pub fn reason(&self, outcome: Outcome) -> Option<String> {
+        match outcome {
+            Outcome::Active | Outcome::Complete => return None,
+            Outcome::Invalid => return self.contradiction.map(|found| found.to_string()),
+            Outcome::Incomplete => {}
+        }
+        let reports = match self.missing {
+            0 => None,
+            1 => Some("1 report is missing".to_string()),
+            n => Some(format!("{n} reports are missing")),
+        };
+        let silent = (!self.is_final()).then(|| "no final report was received".to_string());
+        let dropped = self.collector_drops.then(|| "the collector dropped reports".to_string());
+        let all: Vec<_> = [reports, silent, dropped].into_iter().flatten().collect();
+        Some(all.join("; "))
     }
 
     /// Takes a report with the epoch's own id.

@@ -1,0 +1,136 @@
+//! Epochs with their outcomes as JSON Lines, or as a table for people.
+
+use std::io::{self, Write};
+
+use observe::collect::Retired;
+use observe::outcome::Outcome;
+use serde_json::Value;
+
+use super::{Format, Summary};
+use crate::layout::{cell, cell_left, lines, push_stream_name};
+use crate::meter::Place;
+use crate::meter::json;
+
+/// Where the epochs go.
+pub(super) struct Output<'a, W> {
+    out: &'a mut W,
+    format: Format,
+    line: Vec<u8>,
+    /// Complete, incomplete, invalid.
+    epochs: [u64; 3],
+}
+
+impl<'a, W: Write> Output<'a, W> {
+    pub(super) fn new(out: &'a mut W, format: Format) -> Self {
+        Self { out, format, line: Vec::new(), epochs: [0; 3] }
+    }
+
+    /// Writes the epochs that retired at one time, by domain and epoch id.
+    pub(super) fn epochs(
+        &mut self,
+        session: Option<u64>,
+        mut retired: Vec<Retired>,
+    ) -> io::Result<()> {
+        retired.sort_unstable_by_key(|retired| (retired.domain, retired.epoch.latest.epoch_id));
+        for retired in &retired {
+            if self.format == Format::Table && self.epochs == [0; 3] {
+                self.head()?;
+            }
+            let index = match retired.outcome {
+                Outcome::Complete => 0,
+                // A retired epoch is never active; if one were, it would not be complete.
+                Outcome::Incomplete | Outcome::Active => 1,
+                Outcome::Invalid => 2,
+            };
+            self.epochs[index] += 1;
+            self.line.clear();
+            match self.format {
+                Format::Json => epoch(&mut self.line, session, retired),
+                Format::Table => self.row(session, retired),
+            }
+            self.out.write_all(&self.line)?;
+        }
+        self.out.flush()
+    }
+
+    /// Writes what people want to know at the end, and notes the outcomes.
+    pub(super) fn finish(self, summary: &mut Summary) -> io::Result<()> {
+        summary.epochs = self.epochs;
+        if self.format == Format::Table {
+            if self.epochs == [0; 3] {
+                writeln!(self.out, "No epoch was found.")?;
+            }
+            let [complete, incomplete, invalid] = self.epochs;
+            writeln!(self.out)?;
+            let counts = [
+                (summary.sessions, "sessions"),
+                (summary.messages, "messages"),
+                (summary.discarded, "messages discarded whole"),
+                (summary.accepted, "reports accepted"),
+                (summary.repeated, "reports repeated"),
+                (summary.refused, "records refused"),
+                (complete, "epochs complete"),
+                (incomplete, "epochs incomplete"),
+                (invalid, "epochs invalid"),
+            ];
+            lines(self.out, &counts)?;
+        }
+        self.out.flush()
+    }
+
+    fn head(&mut self) -> io::Result<()> {
+        self.line.clear();
+        for (head, width) in [("SESSION", 8), ("DOMAIN", 8), ("EPOCH", 8), ("REPORTS", 9)] {
+            cell(&mut self.line, head.as_bytes(), width);
+        }
+        self.line.extend_from_slice(b"  ");
+        cell_left(&mut self.line, b"OUTCOME", 12);
+        self.line.extend_from_slice(b"STREAM, QUALIFICATIONS, REASON\n");
+        self.out.write_all(&self.line)
+    }
+
+    fn row(&mut self, session: Option<u64>, retired: &Retired) {
+        let latest = &retired.epoch.latest;
+        let line = &mut self.line;
+        let session = session.map_or("-".to_owned(), |id| id.to_string());
+        cell(line, session.as_bytes(), 8);
+        cell(line, retired.domain.to_string().as_bytes(), 8);
+        cell(line, latest.epoch_id.to_string().as_bytes(), 8);
+        let received = latest.report_id - retired.epoch.missing;
+        cell(line, received.to_string().as_bytes(), 9);
+        line.extend_from_slice(b"  ");
+        cell_left(line, retired.outcome.word().as_bytes(), 12);
+        push_stream_name(line, &latest.snapshot.key);
+        for word in retired.epoch.qualifications() {
+            line.push(b' ');
+            line.extend_from_slice(word.word().as_bytes());
+        }
+        if let Some(reason) = retired.epoch.reason(retired.outcome) {
+            line.extend_from_slice(b": ");
+            line.extend_from_slice(reason.as_bytes());
+        }
+        line.push(b'\n');
+    }
+}
+
+/// Appends an epoch as one line: the members of its latest report, and what is known of it.
+fn epoch(out: &mut Vec<u8>, session: Option<u64>, retired: &Retired) {
+    let Retired { domain, epoch, outcome } = retired;
+    json::report(out, Place { domain: *domain, point: epoch.point }, &epoch.latest);
+    // The report's own end.
+    out.truncate(out.len().saturating_sub("}\n".len()));
+    let words: Vec<_> = epoch.qualifications().iter().map(|q| q.word()).collect();
+    for (key, value) in [
+        ("outcome", Value::from(outcome.word())),
+        ("qualifications", Value::from(words)),
+        ("reason", epoch.reason(*outcome).map_or(Value::Null, Value::from)),
+    ] {
+        out.extend_from_slice(format!(",\"{key}\":{value}").as_bytes());
+    }
+    json::number(out, "reportGaps", epoch.missing);
+    match session {
+        Some(session) => json::number(out, "session", session),
+        None => out.extend_from_slice(b",\"session\":null"),
+    }
+    out.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,148 @@
+//! The tables, and what every connection is set to.
+//!
+//! Unsigned 64-bit numbers stand as SQLite's signed ones with the same bits: all of them come back
+//! as they were, and only those above 2^63 - 1, which no honest counter reaches, sort wrongly.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::StoreError;
+
+/// The version of the tables (`user_version`).
+pub(crate) const VERSION: i64 = 1;
+
+/// Readers wait this long for a writer in the rare moments when they have to.
+const BUSY: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    facts TEXT NOT NULL,
+    opened_ms INTEGER NOT NULL,
+    closed_ms INTEGER,
+    reason TEXT
+);
+CREATE INDEX sessions_open ON sessions (id) WHERE closed_ms IS NULL;
+CREATE TABLE epochs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    domain INTEGER NOT NULL,
+    epoch_id INTEGER NOT NULL,
+    point INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    destination TEXT NOT NULL,
+    qp INTEGER NOT NULL,
+    pkey INTEGER NOT NULL,
+    outer_vlan INTEGER NOT NULL,
+    inner_vlan INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    start_ms INTEGER NOT NULL,
+    report_id INTEGER NOT NULL,
+    flags INTEGER NOT NULL,
+    end_ms INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    filled INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    abandoned INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    repeated INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    unclassified_late INTEGER NOT NULL,
+    missing INTEGER NOT NULL,
+    flags_seen INTEGER NOT NULL,
+    heard_ms INTEGER NOT NULL,
+    contradiction INTEGER,
+    collector_drops INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    qualifications TEXT NOT NULL,
+    reason TEXT,
+    updated_ms INTEGER NOT NULL,
+    readings INTEGER NOT NULL,
+    UNIQUE (session, domain, epoch_id)
+);
+CREATE INDEX epochs_outcome ON epochs (outcome);
+CREATE INDEX epochs_source ON epochs (source);
+CREATE INDEX epochs_destination ON epochs (destination);
+CREATE INDEX epochs_qp ON epochs (qp);
+CREATE INDEX epochs_active ON epochs (session) WHERE outcome = 'active';
+CREATE INDEX epochs_closed ON epochs (updated_ms) WHERE outcome <> 'active';
+CREATE TABLE history (
+    epoch INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    received_ms INTEGER NOT NULL,
+    report_id INTEGER NOT NULL,
+    flags INTEGER NOT NULL,
+    end_ms INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    filled INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    abandoned INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    repeated INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    unclassified_late INTEGER NOT NULL,
+    PRIMARY KEY (epoch, number)
+) WITHOUT ROWID;
+CREATE INDEX history_received ON history (received_ms);
+CREATE TABLE refusals (
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    domain INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (session, domain, kind)
+) WITHOUT ROWID;
+CREATE TABLE collector_drops (
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    domain INTEGER NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (session, domain)
+) WITHOUT ROWID;
+";
+
+/// Opens the database for its one writer, and makes the tables where there are none.
+pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
+    let failed = |error| StoreError::database(path, error);
+    let mut connection = Connection::open(path).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+    };
+    match version(&connection).map_err(failed)? {
+        0 => {
+            // So that a file of which much was deleted can be made smaller.
+            connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
+            journal(&connection).map_err(failed)?;
+            let tables = connection.transaction().map_err(failed)?;
+            tables.execute_batch(TABLES).map_err(failed)?;
+            tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+            tables.commit().map_err(failed)?;
+        }
+        VERSION => journal(&connection).map_err(failed)?,
+        found => {
+            let path = path.to_owned();
+            return Err(StoreError::Version { path, found, expected: VERSION });
+        }
+    }
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+fn journal(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // The log is cut to this after a large transaction.
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)
+}
+
+/// Opens the database for reading beside its writer.
+pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    let failed = |error| StoreError::database(path, error);
+    let connection = Connection::open(path).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.pragma_update(None, "query_only", true).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}

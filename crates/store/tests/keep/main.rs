@@ -1,0 +1,9 @@
+//! What a collector keeps: the database and the archive, through kills, full disks and retention.
+
+mod archive;
+mod database;
+mod full;
+mod killed;
+mod retention;
+mod support;
+mod torn;

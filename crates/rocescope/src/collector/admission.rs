@@ -63,6 +63,28 @@ impl Drop for Handshake {
     }
 }
 
+/// Lines of the log that strangers may cause, in a second.
+const LINES_MAX: u32 = 10;
+
+/// Keeps strangers from filling the log; what is not told is counted all the same.
+#[derive(Debug, Default)]
+pub struct LineQuota {
+    /// The second, and the lines in it.
+    used: Mutex<(u64, u32)>,
+}
+
+impl LineQuota {
+    /// Whether there is room for a line in a second.
+    pub fn takes(&self, second: u64) -> bool {
+        let mut used = locked(&self.used);
+        if used.0 != second {
+            *used = (second, 0);
+        }
+        used.1 = used.1.saturating_add(1);
+        used.1 <= LINES_MAX
+    }
+}
+
 fn oldest_of_most(all: &[(u64, IpAddr, oneshot::Sender<()>)]) -> usize {
     let mut counts: HashMap<IpAddr, usize> = HashMap::new();
     for (_, from, _) in all {
@@ -161,6 +183,13 @@ mod tests {
         assert_eq!(all.len(), 0);
         let (_place, mut ended) = all.enter(from);
         assert!(ended.try_recv().is_err());
+    }
+
+    #[test]
+    fn strangers_cause_ten_lines_a_second() {
+        let quota = LineQuota::default();
+        let told = |second| (0..100).filter(|_| quota.takes(second)).count();
+        assert_eq!((told(7), told(7), told(8)), (10, 0, 10));
     }
 
     // SEQ-7.10

@@ -65,7 +65,11 @@ impl Disk {
             );
         }
         for repair in repairs {
-            info!("the archive is mended: {repair:?}");
+            info!(
+                "the archive's segment {} of session {} is mended: {} whole messages, {} octets \
+                 behind them cut",
+                repair.number, repair.session.0, repair.messages, repair.octets_cut
+            );
         }
         Ok(Self { store, archive, sessions: HashMap::new() })
     }
@@ -135,11 +139,19 @@ impl Sink for Disk {
         let store = self.store.retain(now_ms).map_err(failed);
         let archive = self.archive.retain(now_ms).map_err(failed);
         let (store, archive) = (store?, archive?);
-        if store != store::Retained::default() {
-            info!("results beyond their time or room are taken out: {store:?}");
+        let (epochs, readings) = (store.epochs_removed, store.readings_removed);
+        if epochs > 0 || readings > 0 || store.sessions_removed > 0 {
+            info!(
+                "beyond their time or room: {epochs} epochs, {readings} readings and {} sessions \
+                 are taken out",
+                store.sessions_removed
+            );
         }
-        if archive != store::archive::Removed::default() {
-            info!("archives beyond their time or room are taken out: {archive:?}");
+        if archive.segments_removed > 0 {
+            info!(
+                "beyond their time or room: {} archive segments of {} octets are taken out",
+                archive.segments_removed, archive.octets_removed
+            );
         }
         Ok(())
     }

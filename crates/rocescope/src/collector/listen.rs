@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use wire::element::Mapping;
 
 use super::access::{Access, Admitted};
-use super::admission::{Handshakes, Place, Sessions};
+use super::admission::{Handshakes, LineQuota, Place, Sessions};
 use super::clock::Clock;
 use super::greeting::Greeting;
 use super::intake::{Bounds, Intake};
@@ -65,6 +65,7 @@ struct Shared {
     bounds: Bounds,
     pace: Pace,
     handshake_timeout: Duration,
+    lines: LineQuota,
     sessions_max: usize,
     sessions_per_peer_max: usize,
 }
@@ -161,8 +162,19 @@ impl Shared {
                 messages_per_second_max: limits.messages_per_second_max,
             },
             handshake_timeout: Duration::from_secs(limits.handshake_timeout_s),
+            lines: LineQuota::default(),
             sessions_max: size(limits.sessions_max),
             sessions_per_peer_max: size(limits.sessions_per_peer_max),
+        }
+    }
+}
+
+impl Shared {
+    /// Counts somebody who does not get in, and says why where there are few.
+    fn refuse(&self, counter: &AtomicU64, from: SocketAddr, why: &str) {
+        Metrics::count(counter);
+        if self.lines.takes(self.clock.now_ms() / 1_000) {
+            warn!("{from}: refused: {why}");
         }
     }
 }
@@ -201,19 +213,16 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr) {
     let admitted = shared.access.borrow().admit(&chain, UnixTime::now());
     let peer = match admitted {
         Ok(peer) => peer,
-        Err(denied) => return refused(&shared.metrics.peers_denied, from, &denied.to_string()),
+        Err(denied) => {
+            return shared.refuse(&shared.metrics.peers_denied, from, &denied.to_string());
+        }
     };
     let Shared { sessions_max, sessions_per_peer_max, .. } = *shared;
     let place = match shared.sessions.enter(&peer.name, sessions_max, sessions_per_peer_max) {
         Ok(place) => place,
-        Err(full) => return refused(&shared.metrics.sessions_refused, from, &full),
+        Err(full) => return shared.refuse(&shared.metrics.sessions_refused, from, &full),
     };
     session(&shared, tls, chain, peer, from, place).await;
-}
-
-fn refused(counter: &AtomicU64, from: SocketAddr, why: &str) {
-    Metrics::count(counter);
-    warn!("{from}: refused: {why}");
 }
 
 /// A connection after its handshake, if it gets that far in time.
@@ -236,11 +245,11 @@ async fn handshaken(
         done = timeout(shared.handshake_timeout, handshake(shared, stream)) => match done {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(Failed::Greeting(greeting))) => {
-                refused(&metrics.not_tls, from, &greeting.instead_of("a TLS handshake"));
+                shared.refuse(&metrics.not_tls, from, &greeting.instead_of("a TLS handshake"));
                 None
             }
             Ok(Err(Failed::Tls(error))) => {
-                refused(&metrics.handshakes_failed, from, &format!("TLS handshake: {error}"));
+                shared.refuse(&metrics.handshakes_failed, from, &format!("TLS handshake: {error}"));
                 None
             }
             Err(_) => {

@@ -136,7 +136,7 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
         ];
         lines(out, &checked)?;
     }
-    if tally.roce() == 0 {
+    if tally.roce() + tally.mirror_not_followed + tally.damaged == 0 {
         nothing_seen(out)?;
     }
     Ok(())

@@ -205,7 +205,7 @@ fn a_packet_that_a_mirror_lost_is_no_skipped_position_of_a_complete_epoch() {
 }
 
 /// A MAC control frame to the address of PFC.
-fn control(source: [u8; 6], opcode: u16, vector: u16, quanta: [u16; 8]) -> Vec<u8> {
+pub fn control(source: [u8; 6], opcode: u16, vector: u16, quanta: [u16; 8]) -> Vec<u8> {
     let mut frame = vec![0x01, 0x80, 0xc2, 0, 0, 1];
     frame.extend(source);
     frame.extend([0x88, 0x08]);
@@ -227,7 +227,7 @@ fn pfc(frames: Vec<Vec<u8>>) -> Vec<u64> {
     counts
 }
 
-const PFC: u16 = 0x0101;
+pub const PFC: u16 = 0x0101;
 
 // PFC-count.1, PFC-count.3
 #[test]

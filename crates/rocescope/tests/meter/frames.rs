@@ -172,7 +172,7 @@ pub fn with_ipv6_extensions(frame: &[u8]) -> Vec<u8> {
 
 /// A carrier over Ethernet and IPv4. What the capture has cut off the frame inside is not in any
 /// length of the carrier's, so it is counted there.
-fn carried(protocol: u8, header: &[u8], inner: &[u8], cut: usize) -> Vec<u8> {
+pub fn carried(protocol: u8, header: &[u8], inner: &[u8], cut: usize) -> Vec<u8> {
     let mut out = vec![2, 0, 0, 0, 9, 2, 2, 0, 0, 0, 9, 1, 0x08, 0x00];
     let (from, to) = ([192, 0, 2, 1], [192, 0, 2, 2]);
     out.extend(ipv4(protocol, from, to, header.len() + inner.len() + cut));

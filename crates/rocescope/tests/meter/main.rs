@@ -4,6 +4,7 @@
 mod bad_input;
 mod captures;
 mod faults;
+mod found;
 mod frames;
 mod gaps;
 mod judges;

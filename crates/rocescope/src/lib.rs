@@ -3,10 +3,12 @@
 
 pub mod capture;
 pub mod check;
+pub mod collector;
 pub mod config;
 pub mod discover;
 pub mod dump;
 mod layout;
 pub mod meter;
+pub mod pki;
 mod progress;
 pub mod replay;

@@ -5,7 +5,7 @@ mod cli;
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,13 +14,18 @@ use clap::Parser;
 use observe::meter::Settings;
 use observe::provision::{Generation, Provisioning, Rule};
 use rocescope::check::check;
+use rocescope::collector::{self, Disk};
 use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
 use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
+use rocescope::pki;
 use rocescope::replay::{self, ReplayError};
 
-use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, ReplayArgs, check_captures};
+use cli::{
+    CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, PkiArgs, PkiCommand, ReplayArgs,
+    check_captures,
+};
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
 #[global_allocator]
@@ -39,6 +44,13 @@ fn main() -> ExitCode {
         Command::Replay(args) => run_replay(args),
         Command::Dump(args) => run_dump(&args),
         Command::Check(args) => run_check(&args),
+        Command::Collector(args) => {
+            log();
+            collector::run(&args.config, Disk::open)
+        }
+        Command::Pki(PkiArgs { command: PkiCommand::Init { directory } }) => {
+            pki::init(&directory).map_err(one_line)
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,6 +63,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What happens is told on standard error, a line each.
+fn log() {
+    let terminal = io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(terminal).with_target(false).init();
 }
 
 /// Each problem is one line.

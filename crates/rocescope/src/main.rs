@@ -21,8 +21,8 @@ use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 
 use cli::{
-    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs, MeterArgs,
-    check_captures,
+    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs,
+    MeterArgs, check_captures,
 };
 
 /// Large tables on huge pages: see `.cargo/config.toml`.

@@ -2,10 +2,8 @@
 
 pub(crate) mod json;
 mod output;
-mod pipeline;
 mod streams;
 pub(crate) mod table;
-mod tally;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -16,15 +14,14 @@ use observe::meter::{Meter, MeterCounts, Settings};
 use observe::provision::Provisioning;
 use wire::element::Mapping;
 
+pub use crate::observation::{Observation, Tally};
 pub use json::{EXACT_MAX, Place};
 pub use output::{Format, IpfixError};
-pub use pipeline::Observation;
-pub use tally::Tally;
 
 use crate::capture::{Capture, CaptureError};
+use crate::observation::{Pipeline, Sink};
 use crate::progress::Progress;
 use output::Outputs;
-use pipeline::Pipeline;
 
 /// A metering run.
 #[derive(Debug)]
@@ -133,10 +130,7 @@ fn refuse_to_overwrite(run: &Run) -> Result<(), MeterError> {
     Ok(())
 }
 
-fn read<S: pipeline::Sink>(
-    captures: &[PathBuf],
-    pipeline: &mut Pipeline<S>,
-) -> Result<(), CaptureError> {
+fn read<S: Sink>(captures: &[PathBuf], pipeline: &mut Pipeline<S>) -> Result<(), CaptureError> {
     let progress = Progress::new(captures);
     for path in captures {
         let read = Capture::open(path).and_then(|capture| {

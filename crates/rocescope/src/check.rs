@@ -281,7 +281,7 @@ fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Re
         writeln!(f, " for observation domain {}", domains.join(" "))?;
     }
     write_elements(f, &collector.elements)?;
-    writeln!(f, "serves      HTTP on {}", collector.http.listen)?;
+    writeln!(f, "HTTP        {}: not served by this version", collector.http.listen)?;
     let directory = &collector.store.directory;
     let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
     writeln!(f, "stores      in {directory}, {state}")?;

@@ -145,8 +145,4 @@ limits! {
         "octets of the raw archive, the oldest file going first";
     results_days_max = 90, 1, 36_500,
         "days for which results are stored";
-    http_connections_max = 256, 1, 65_536,
-        "HTTP connections at one time";
-    http_page_max = 1_000, 1, 100_000,
-        "entries of one HTTP answer";
 }

@@ -1,6 +1,7 @@
 //! The program around the drafts: files, options, output. What decides something about a
 //! measurement stands in `observe`, what knows octets in `wire`.
 
+pub mod agent;
 pub mod capture;
 pub mod check;
 pub mod config;
@@ -8,5 +9,6 @@ pub mod discover;
 pub mod dump;
 mod layout;
 pub mod meter;
+pub mod observation;
 mod progress;
 pub mod replay;

@@ -424,12 +424,23 @@ impl Meter {
     pub fn take_changed(
         &mut self,
         out: &mut impl FnMut(Closed),
+        report: impl FnMut(&mut EpochIds, Snapshot),
+    ) {
+        self.take_changed_up_to(usize::MAX, out, report);
+    }
+
+    /// As [`Meter::take_changed`], of at most `max` epochs, those that have waited for longest. The
+    /// others keep waiting, and no id is spent on what they look like now.
+    pub fn take_changed_up_to(
+        &mut self,
+        max: usize,
+        out: &mut impl FnMut(Closed),
         mut report: impl FnMut(&mut EpochIds, Snapshot),
     ) {
         let Some(changed) = &mut self.rosters.changed else {
             return;
         };
-        for index in changed.drain() {
+        for index in changed.take(max) {
             let context = &mut self.table[index];
             let Some(sequence) = &context.sequence else {
                 continue;
@@ -443,6 +454,68 @@ impl Meter {
             report(&mut context.ids, snapshot);
         }
     }
+
+    /// Epochs, open or closed since, that have changed after they were last taken.
+    pub fn changed(&self) -> usize {
+        self.rosters.changed.as_ref().map_or(0, roster::Roster::len)
+    }
+
+    /// The stream in a place of the table, 0 to [`Meter::contexts`] - 1.
+    pub fn stream(&self, index: u32) -> Option<Stream> {
+        if index >= self.table.len() {
+            return None;
+        }
+        let context = &self.table[index];
+        let open = context.sequence.as_ref().map(|sequence| OpenEpoch {
+            ids: context.ids,
+            snapshot: context.snapshot(sequence.counts(), context.qualification()),
+            changed: self.rosters.changed.as_ref().is_some_and(|changed| changed.holds(index)),
+        });
+        Some(Stream { key: context.key, disabled: context.standing == Standing::Disabled, open })
+    }
+
+    /// The rules in force.
+    pub fn provisioning(&self) -> &Provisioning {
+        &self.provisioning
+    }
+
+    /// Whether a violation has disabled the stream.
+    pub fn is_disabled(&self, key: &StreamKey) -> bool {
+        let found = self.table.find(self.table.tag(key), key);
+        found.is_some_and(|index| self.table[index].standing == Standing::Disabled)
+    }
+
+    /// Takes over from another Transport Session that a violation has disabled the stream, before
+    /// anything of it is observed in this one. Says whether there was room and a rule for it.
+    // SEQ-3.3: a new session begins afresh, but only the operator's word enables.
+    pub fn disable(&mut self, key: &StreamKey, out: &mut impl FnMut(Closed)) -> bool {
+        let Some(index) = self.find_or_admit(key, self.table.tag(key), out) else { return false };
+        self.close(index, Cause::Policy, out);
+        self.table[index].standing = Standing::Disabled;
+        true
+    }
+}
+
+/// A stream of the table, for those who are to be shown it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// What names it.
+    pub key: StreamKey,
+    /// A violation has disabled it.
+    pub disabled: bool,
+    /// Its epoch, if one is open.
+    pub open: Option<OpenEpoch>,
+}
+
+/// An epoch that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenEpoch {
+    /// What its reports were numbered.
+    pub ids: EpochIds,
+    /// What it looks like now.
+    pub snapshot: Snapshot,
+    /// It has changed since its latest report, or has none yet.
+    pub changed: bool,
 }
 
 /// The ids that an exporter has given to an epoch; zeros before its first report.

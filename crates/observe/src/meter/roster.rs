@@ -37,6 +37,28 @@ impl Roster {
         }
         core::mem::take(&mut self.members)
     }
+
+    /// At most `max` members, those that came first; the others stay. Costs a copy of the others.
+    pub fn take(&mut self, max: usize) -> Vec<u32> {
+        if max >= self.members.len() {
+            return self.drain();
+        }
+        let rest = self.members.split_off(max);
+        let taken = core::mem::replace(&mut self.members, rest);
+        for index in &taken {
+            self.enlisted[*index as usize / 64] &= !(1 << (*index % 64));
+        }
+        taken
+    }
+
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn holds(&self, index: u32) -> bool {
+        let word = self.enlisted.get(index as usize / 64);
+        word.is_some_and(|word| word & (1 << (index % 64)) != 0)
+    }
 }
 
 /// When contexts may have been silent for too long, the earliest first; each at most once.

@@ -2,10 +2,8 @@
 
 pub(crate) mod json;
 mod output;
-mod pipeline;
 mod streams;
 pub(crate) mod table;
-mod tally;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -18,13 +16,12 @@ use wire::element::Mapping;
 
 pub use json::{EXACT_MAX, Place};
 pub use output::{Format, IpfixError};
-pub use pipeline::Observation;
-pub use tally::Tally;
+pub use crate::observation::{Observation, Tally};
 
 use crate::capture::{Capture, CaptureError};
+use crate::observation::{Pipeline, Sink};
 use crate::progress::Progress;
 use output::Outputs;
-use pipeline::Pipeline;
 
 /// A metering run.
 #[derive(Debug)]
@@ -133,7 +130,7 @@ fn refuse_to_overwrite(run: &Run) -> Result<(), MeterError> {
     Ok(())
 }
 
-fn read<S: pipeline::Sink>(
+fn read<S: Sink>(
     captures: &[PathBuf],
     pipeline: &mut Pipeline<S>,
 ) -> Result<(), CaptureError> {

@@ -16,12 +16,11 @@ use wire::ipfix::{EncodeError, MESSAGE_MAX};
 use wire::pfc::Pfc;
 
 use super::json::{self, Place};
-use super::pipeline::Sink;
 use super::streams::Streams;
 use super::table;
-use super::tally::Tally;
 use super::{MeterError, Run};
 use crate::config::printable;
+use crate::observation::{Sink, Tally};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use observe::window::Window;
 use wire::frame::{Lie, NotRoce};
 
 use super::streams::{COUNT_HEADS, Stream, Streams};
-use super::tally::Tally;
+use crate::observation::Tally;
 use crate::layout::{cell, lines, push_stream_name, stream_name_len};
 
 /// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.

@@ -1,11 +1,15 @@
 //! From capture items to closed epochs: decoding, the order of events, and what a capture's own
-//! faults do to the epochs that they touch.
+//! faults do to the epochs that they touch. Files and interfaces come this way alike, for `meter`
+//! and for every Transport Session of an agent.
 //!
 //! What this decides is only when something happened relative to the packets around it. What it
 //! means for an epoch is `observe`'s to say.
 
+mod tally;
+
 use observe::coverage::{Coverage, MirrorSequence, MirrorStep};
 use observe::meter::{Arrival, BATCH, Cause, Closed, EpochIds, Meter};
+use observe::provision::Provisioning;
 use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
 use wire::capture::{Record, Statistics};
@@ -15,7 +19,8 @@ use wire::frame::{
 };
 use wire::icrc::{self, IcrcVerdict};
 
-use super::tally::Tally;
+pub use tally::Tally;
+
 use crate::capture::{DropCounter, Drops, Item, Visitor};
 
 /// How frames are looked at; the same for a whole run.
@@ -35,6 +40,8 @@ pub trait Sink {
     fn closed(&mut self, closed: Closed);
     /// A violation has disabled a stream that had no open epoch: no report will say so.
     fn disabled(&mut self, context: u32, key: &StreamKey, violation: Violation);
+    /// A violation was observed, and the stream is disabled from here on, if it was not before.
+    fn violated(&mut self, _key: &StreamKey) {}
     /// A report of an epoch that goes on is due.
     fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot);
     /// A priority flow control frame was received by an interface of the capture.
@@ -54,6 +61,8 @@ pub trait Sink {
 struct Counter {
     number: usize,
     drops: DropCounter,
+    /// Where a reading was taken that has not been told yet.
+    taken: Option<u64>,
 }
 
 type MirrorSession = (Addresses, MirrorKind, u32);
@@ -74,6 +83,8 @@ pub struct Pipeline<S> {
     /// The time of some packet is known.
     time_known: bool,
     file_starts: bool,
+    /// Readings that were taken: each has a position of its own, between the frames around it.
+    readings: u64,
     tally: Tally,
     sink: S,
 }
@@ -106,6 +117,7 @@ impl<S: Sink> Pipeline<S> {
             time_ns: 0,
             time_known: false,
             file_starts: false,
+            readings: 0,
             tally: Tally::default(),
             sink,
         }
@@ -123,13 +135,134 @@ impl<S: Sink> Pipeline<S> {
 
     /// Observation ends: every open epoch closes, and nothing waits any longer.
     pub fn finish(mut self) -> (S, Tally, Meter, u64) {
-        self.flush();
-        let position = self.tally.frames;
-        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.finish(&mut |c| coverage.closed(position, c, &mut |c| sink.closed(c)));
-        self.end_counters();
+        self.end();
         self.sink.time(self.time_ns);
         (self.sink, self.tally, self.meter, self.coverage.released_early())
+    }
+
+    /// As [`Pipeline::finish`], and what was counted can still be asked for. Nothing may be
+    /// observed afterwards.
+    pub fn end(&mut self) {
+        self.flush();
+        self.on_meter(|meter, out| meter.finish(&mut |c| out(c)));
+        self.end_counters();
+    }
+
+    /// Where results go.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// The streams.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// What was observed.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Closed epochs that did not wait for the reading that would have covered them.
+    pub fn released_early(&self) -> u64 {
+        self.coverage.released_early()
+    }
+
+    /// All packets up to this time have been seen: epochs that were silent for too long by then
+    /// close.
+    pub fn advance_time(&mut self, time_ns: u64) {
+        self.flush();
+        self.on_meter(|meter, out| meter.advance_time(time_ns, &mut |c| out(c)));
+    }
+
+    /// Packets are missing here, and they can be of any stream.
+    // SEQ-3.8
+    pub fn capture_gap(&mut self, cause: Cause) {
+        self.gap(cause);
+    }
+
+    /// New rules hold from here on.
+    // SEQ-4.7
+    pub fn provision(&mut self, provisioning: Provisioning) {
+        self.flush();
+        self.on_meter(|meter, out| meter.provision(provisioning, &mut |c| out(c)));
+    }
+
+    /// Enables a stream that a violation had disabled; says whether it was.
+    // SEQ-3.3
+    pub fn reprovision(&mut self, key: &StreamKey) -> bool {
+        self.flush();
+        self.meter.reprovision(key)
+    }
+
+    /// A stream stays disabled that was so in another session.
+    // SEQ-3.3
+    pub fn disable(&mut self, key: &StreamKey) -> bool {
+        self.flush();
+        self.on_meter(|meter, out| meter.disable(key, &mut |c| out(c)))
+    }
+
+    /// A stream's connection begins anew.
+    // SEQ-4.9
+    pub fn new_generation(&mut self, key: &StreamKey) {
+        self.flush();
+        self.on_meter(|meter, out| meter.new_generation(key, &mut |c| out(c)));
+    }
+
+    /// Has the meter do something that can close epochs.
+    fn on_meter<R>(&mut self, act: impl FnOnce(&mut Meter, &mut dyn FnMut(Closed)) -> R) -> R {
+        let position = self.position();
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        act(&mut self.meter, &mut |closed| {
+            coverage.closed(position, closed, &mut |c| sink.closed(c));
+        })
+    }
+
+    /// The drop counter of an interface has just been read. What it said is told by
+    /// [`Pipeline::drops`], after all packets have been seen that came before the reading.
+    pub fn reading_taken(&mut self, interface: u32) {
+        self.flush();
+        let position = self.position();
+        self.readings += 1;
+        if let Some(counter) = self.counter(interface) {
+            counter.taken = Some(position);
+        }
+    }
+
+    /// What the reading said that was taken before. The drops lie anywhere between the reading
+    /// before it and this packet, so the open epochs close here, and those that have closed since
+    /// the reading before it are qualified.
+    // SEQ-3.7
+    pub fn drops(&mut self, interface: u32, drops: u64) {
+        self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops);
+        let position = self.counter(interface).and_then(|counter| counter.taken.take());
+        if drops > 0 {
+            self.gap(Cause::CaptureDrops);
+        }
+        let Some(position) = position else { return };
+        self.reading_at(interface, position, drops > 0);
+    }
+
+    /// Reports of epochs that have changed, of at most `max` of them.
+    pub fn report_up_to(&mut self, max: usize) {
+        self.flush();
+        let position = self.position();
+        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        let mut closed = Vec::new();
+        self.meter.take_changed_up_to(
+            max,
+            &mut |c| closed.push(c),
+            |ids, snapshot| sink.snapshot(ids, snapshot),
+        );
+        for epoch in closed {
+            coverage.closed(position, epoch, &mut |c| sink.closed(c));
+        }
+        self.sink.due();
+    }
+
+    /// Grows with frames and readings.
+    fn position(&self) -> u64 {
+        self.tally.frames + self.readings
     }
 
     /// What is not the most frequent kind of frame.
@@ -244,7 +377,7 @@ impl<S: Sink> Pipeline<S> {
     #[cold]
     fn violation(&mut self, key: &StreamKey, violation: Violation) {
         self.flush();
-        let (position, time_ns) = (self.tally.frames, self.time_ns);
+        let (position, time_ns) = (self.position(), self.time_ns);
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
         let disabled = self.meter.violation(key, time_ns, violation, &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
@@ -252,12 +385,15 @@ impl<S: Sink> Pipeline<S> {
         if let Some(context) = disabled {
             sink.disabled(context, key, violation);
         }
+        if self.meter.is_disabled(key) {
+            sink.violated(key);
+        }
     }
 
     /// Follows what waits for a full batch. Comes before everything that closes epochs.
     #[inline(never)]
     fn flush(&mut self) {
-        let position = self.tally.frames;
+        let position = self.position();
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
         self.meter.observe(&self.waiting[..self.waiting_len], &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
@@ -350,8 +486,12 @@ impl<S: Sink> Pipeline<S> {
         } else {
             self.flush();
         }
+        self.reading_at(interface, self.position(), dropped);
+    }
+
+    fn reading_at(&mut self, interface: u32, position: u64, dropped: bool) {
         let Some(counter) = self.counter(interface).map(|counter| counter.number) else { return };
-        let (position, sink) = (self.tally.frames, &mut self.sink);
+        let sink = &mut self.sink;
         self.coverage.reading(counter, position, dropped, &mut |c| sink.closed(c));
     }
 
@@ -366,34 +506,17 @@ impl<S: Sink> Pipeline<S> {
     fn gap(&mut self, cause: Cause) {
         self.flush();
         self.sink.interrupted();
-        let position = self.tally.frames;
-        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.capture_gap(cause, &mut |closed| {
-            coverage.closed(position, closed, &mut |c| sink.closed(c));
-        });
+        self.on_meter(|meter, out| meter.capture_gap(cause, &mut |c| out(c)));
     }
 
     fn gap_between(&mut self, addresses: &Addresses, cause: Cause) {
         self.flush();
-        let position = self.tally.frames;
-        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.meter.capture_gap_between(addresses, cause, &mut |closed| {
-            coverage.closed(position, closed, &mut |c| sink.closed(c));
-        });
+        self.on_meter(|meter, out| meter.capture_gap_between(addresses, cause, &mut |c| out(c)));
     }
 
     /// Reports of all epochs that have changed.
     fn report(&mut self) {
-        self.flush();
-        let position = self.tally.frames;
-        let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        let mut closed = Vec::new();
-        self.meter
-            .take_changed(&mut |c| closed.push(c), |ids, snapshot| sink.snapshot(ids, snapshot));
-        for epoch in closed {
-            coverage.closed(position, epoch, &mut |c| sink.closed(c));
-        }
-        self.sink.due();
+        self.report_up_to(usize::MAX);
     }
 }
 
@@ -431,7 +554,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
             Item::Section => self.end_counters(),
             Item::Interface { counters } => {
                 let number =
-                    if counters { self.coverage.add_counter(self.tally.frames) } else { 0 };
+                    if counters { self.coverage.add_counter(self.position()) } else { 0 };
                 self.counters.push(Counter { number, ..Counter::default() });
             }
             Item::Statistics(statistics) => self.statistics(&statistics),

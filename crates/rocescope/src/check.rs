@@ -12,8 +12,9 @@ use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
 
 use crate::config::{
-    self, Collector, CollectorLimits, Config, ConfigError, Device, Export, Icrc, Limit,
-    MeterLimits, NamedFile, PeerIdentity, Provisioned, printable, shown, shown_prefix,
+    self, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device, Export, Icrc,
+    Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity, Provisioned, Replay, Security,
+    Server, Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -38,9 +39,8 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
     };
     match &config {
         Config::Device(device) => {
-            for Export { certificate, private_key, authority, .. } in &device.exports {
-                [certificate, private_key, authority].into_iter().for_each(&mut expect_file);
-            }
+            device.exports.iter().flat_map(Export::files).for_each(&mut expect_file);
+            device.sources.files.iter().for_each(|replay| expect_file(&replay.file));
         }
         Config::Collector(collector) => {
             let ipfix = &collector.ipfix;
@@ -128,23 +128,50 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     if device.provisioned.is_empty() {
         writeln!(f, "  warning: no [[stream]] and no [[rule]], so nothing is metered")?;
     }
+    write_sources(f, &device.sources)?;
     write_exports(f, &device.exports)?;
     let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
     let limits = &metering.limits;
     let mebi =
         limits.contexts_max.saturating_mul(octets).saturating_add(limits.labels_octets_max) >> 20;
     writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
-    write_limits(f, "meter", limits.rows(), MeterLimits::TABLE)
+    write_limits(f, "meter", limits.rows(), MeterLimits::TABLE)?;
+    write_limits(f, "agent", device.agent.limits.rows(), AgentLimits::TABLE)
+}
+
+fn write_sources(f: &mut fmt::Formatter<'_>, sources: &Sources) -> fmt::Result {
+    for Interface { name, promiscuous, ring_octets } in &sources.interfaces {
+        let mode = if *promiscuous { ", promiscuous" } else { "" };
+        writeln!(f, "captures    on {name}{mode}, with a ring of {ring_octets} octets")?;
+    }
+    for Replay { file, pace } in &sources.files {
+        let pace = match pace {
+            Pace::Capture => "as its packets came",
+            Pace::Fast => "as fast as it can be read",
+        };
+        writeln!(f, "plays       {file}, {pace}")?;
+    }
+    if sources.is_empty() {
+        writeln!(f, "captures    nothing by itself: no [[source]]")?;
+    }
+    Ok(())
 }
 
 fn write_exports(f: &mut fmt::Formatter<'_>, exports: &[Export]) -> fmt::Result {
-    for Export { host, port, server_name, report_interval, .. } in exports {
-        let seconds = report_interval.as_secs();
-        writeln!(
-            f,
-            "exports     to {host} port {port}, whose certificate must name {server_name}, every \
-             {seconds} s"
-        )?;
+    for Export { host, port, security, report_interval, sign_of_life, .. } in exports {
+        write!(f, "exports     to {host} port {port}, ")?;
+        match security {
+            Security::Tls { server: Server::Name { name, .. }, .. } => {
+                write!(f, "whose certificate must name {name}")?;
+            }
+            Security::Tls { server: Server::Fingerprint(digest), .. } => {
+                f.write_str("whose certificate must be sha256:")?;
+                digest.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+            }
+            Security::PlainToThisMachine => f.write_str("WITHOUT TLS, on this machine only")?,
+        }
+        let (interval, quiet) = (report_interval.as_secs(), sign_of_life.as_secs());
+        writeln!(f, ", every {interval} s, unchanged epochs every {quiet} s")?;
     }
     if exports.is_empty() {
         writeln!(f, "exports     to no collector")?;

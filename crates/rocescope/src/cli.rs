@@ -26,6 +26,7 @@ pub enum Command {
     Replay(ReplayArgs),
     Dump(DumpArgs),
     Check(CheckArgs),
+    Agent(AgentArgs),
 }
 
 const DISCOVER_EXAMPLE: &str = "\
@@ -145,6 +146,61 @@ pub struct DumpArgs {
     /// Private Enterprise Number of the drafts' elements.
     #[arg(long, default_value = "32473", value_parser = mapping)]
     pub pen: Mapping,
+}
+
+const AGENT_EXAMPLE: &str = "\
+Examples:
+  rocescope agent --config agent.toml
+  rocescope agent ctl --socket agent.sock status
+  rocescope agent ctl --socket agent.sock reprovision '10.0.0.1 > 10.0.0.2 qp 17 pkey 0xffff'";
+
+/// The device side: live metering, reports to collectors over mutual TLS.
+#[derive(Args)]
+#[command(after_help = AGENT_EXAMPLE, args_conflicts_with_subcommands = true)]
+pub struct AgentArgs {
+    /// What is observed, which streams are provisioned, and where reports go. SIGHUP reads it
+    /// again.
+    #[arg(long, value_name = "FILE", required = true)]
+    pub config: Option<PathBuf>,
+    /// Something else than to run.
+    #[command(subcommand)]
+    pub command: Option<AgentCommand>,
+}
+
+/// What else there is to do with an agent.
+#[derive(Subcommand)]
+pub enum AgentCommand {
+    /// Ask an agent that runs: JSON Lines.
+    #[command(after_help = "Example:\n  rocescope agent ctl --socket agent.sock status")]
+    Ctl {
+        /// Its control socket, `agent.control_socket` in its configuration.
+        #[arg(long, value_name = "PATH")]
+        socket: PathBuf,
+        /// What to ask.
+        #[command(subcommand)]
+        request: CtlRequest,
+    },
+}
+
+/// What an agent that runs can be asked.
+#[derive(Subcommand)]
+pub enum CtlRequest {
+    /// Sessions and counters.
+    Status,
+    /// Every stream with its epoch.
+    Streams,
+    /// Meter a stream again that a violation has disabled.
+    Reprovision {
+        /// As `streams` shows it: "10.0.0.1 > 10.0.0.2 qp 17 pkey 0xffff".
+        key: String,
+    },
+    /// A new connection generation of a stream begins.
+    NewGeneration {
+        /// As `streams` shows it: "10.0.0.1 > 10.0.0.2 qp 17 pkey 0xffff".
+        key: String,
+    },
+    /// The capture has missed packets that could be of any stream.
+    CaptureGap,
 }
 
 /// Validate a configuration file and print what it would do.

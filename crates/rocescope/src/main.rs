@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Parser;
 use observe::meter::Settings;
 use observe::provision::{Generation, Provisioning, Rule};
+use rocescope::agent::{self, control};
 use rocescope::check::check;
 use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
 use rocescope::discover::{self, DiscoverError};
@@ -20,7 +21,10 @@ use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 use rocescope::replay::{self, ReplayError};
 
-use cli::{CheckArgs, Cli, Command, DiscoverArgs, DumpArgs, MeterArgs, ReplayArgs, check_captures};
+use cli::{
+    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs, MeterArgs,
+    ReplayArgs, check_captures,
+};
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
 #[global_allocator]
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => run_replay(args),
         Command::Dump(args) => run_dump(&args),
         Command::Check(args) => run_check(&args),
+        Command::Agent(args) => run_agent(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -212,4 +217,28 @@ fn run_check(args: &CheckArgs) -> Done {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(one_line(error)),
         _ => Ok(()),
     }
+}
+
+fn run_agent(args: AgentArgs) -> Done {
+    if let Some(AgentCommand::Ctl { socket, request }) = args.command {
+        let request = match request {
+            CtlRequest::Status => control::Request::Status,
+            CtlRequest::Streams => control::Request::Streams,
+            CtlRequest::Reprovision { key } => control::Request::Reprovision(key),
+            CtlRequest::NewGeneration { key } => control::Request::NewGeneration(key),
+            CtlRequest::CaptureGap => control::Request::CaptureGap,
+        };
+        return control::ask(&socket, &request, &mut io::stdout().lock()).map_err(one_line);
+    }
+    // clap has it that one of the two is there.
+    let Some(config) = args.config else { return Ok(()) };
+    tell_what_happens();
+    agent::run(&config, seed()?)
+}
+
+/// What happens while a server runs, a line each on standard error.
+fn tell_what_happens() {
+    let told = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).try_init();
+    // One that is there already tells as well.
+    _ = told;
 }

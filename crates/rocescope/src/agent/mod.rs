@@ -1,5 +1,279 @@
 //! `rocescope agent`: the device side, live. Frames from interfaces or files are metered once for
 //! each Transport Session, and reports go to each collector over TLS 1.3.
+//!
+//! One thread a source, one that meters, and tokio for everything that waits for the network.
+//! Between them are bounded queues: a slow collector makes its session skip reports, a slow meter
+//! makes the kernel drop frames, which its counter tells.
 
+pub mod control;
+mod destination;
 pub mod disabled;
+mod name;
+mod observer;
 pub mod session;
+mod source;
+mod state;
+mod tls;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Sender, SyncSender};
+use std::time::Duration;
+
+use observe::provision::Provisioning;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use wire::element::PEN_DOCUMENTATION;
+
+use crate::config::{self, Device, Export, Icrc, Security};
+use crate::meter::Place;
+use crate::observation::Observation;
+use destination::{Destination, DestinationCounts};
+use observer::{Command, Observer, SourceKinds, Target};
+use session::SessionSettings;
+use tls::Tls;
+
+/// How long the observer and the connections may take to end beyond what the configuration says.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs an agent until it is told to stop, or the files that it plays are through.
+///
+/// # Errors
+/// A line for each thing that keeps it from starting, or that went wrong at its end.
+pub fn run(path: &Path, seed: u64) -> Result<(), Vec<String>> {
+    let device = config::read_device(path)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    let agent = Agent::prepare(device, seed).map_err(|problem| vec![problem])?;
+    agent.run(path).map_err(|problem| vec![problem])
+}
+
+/// All that can fail at the start has been done.
+struct Agent {
+    device: Device,
+    provisioning: Provisioning,
+    disabled: disabled::Disabled,
+    destinations: Vec<(Export, Option<Tls>)>,
+    interfaces: Vec<source::Open>,
+    seed: u64,
+}
+
+impl Agent {
+    fn prepare(device: Device, seed: u64) -> Result<Self, String> {
+        if device.sources.is_empty() {
+            return Err("no [[source]], expected an interface or a file to observe".into());
+        }
+        if device.exports.is_empty() {
+            return Err("no [[export]], expected a collector to report to".into());
+        }
+        warn_of_documentation_numbers(&device);
+        let provisioning = device.provisioning().map_err(|error| error.to_string())?;
+        let streams_max = size(device.metering.limits.contexts_max);
+        let mut disabled = match &device.agent.state_file {
+            Some(file) => state::read(&file.path, device.observation.layer, streams_max)?,
+            None => disabled::Disabled::new(streams_max),
+        };
+        // SEQ-3.3: a higher revision is the operator's word.
+        _ = disabled.provision(&provisioning);
+        let destinations = device
+            .exports
+            .iter()
+            .map(|export| Ok((export.clone(), security(export)?)))
+            .collect::<Result<_, String>>()?;
+        let interfaces = (0..)
+            .zip(&device.sources.interfaces)
+            .map(|(number, interface)| source::open(number, interface))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { device, provisioning, disabled, destinations, interfaces, seed })
+    }
+
+    fn run(self, path: &Path) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|error| format!("no runtime: {error}"))?;
+        let limits = self.device.agent.limits;
+        let (commands, commanded) = mpsc::channel();
+        let (events, observed) = mpsc::sync_channel(size(limits.batches_waiting_max));
+        let (stop, stopped) = watch::channel(false);
+        listen(&runtime, &self.device, &commands)?;
+        watch_signals(&runtime, path.to_owned(), commands.clone())?;
+        let mut connections = Vec::new();
+        let mut targets = Vec::new();
+        for (index, (export, tls)) in self.destinations.into_iter().enumerate() {
+            let counts = Arc::new(DestinationCounts::default());
+            targets.push(Target {
+                name: format!("{} port {}", export.host, export.port),
+                settings: session_settings(&self.device, &export, self.seed),
+                counts: counts.clone(),
+            });
+            let destination = Destination { index, export, tls, limits, counts };
+            let kept = destination::keep(destination, commands.clone(), stopped.clone());
+            connections.push(runtime.spawn(kept));
+        }
+        drop(commands);
+        let kinds = SourceKinds {
+            interfaces: self.interfaces.len(),
+            files: !self.device.sources.files.is_empty(),
+        };
+        let stop_sources = Arc::new(AtomicBool::new(false));
+        start_sources(&self.device, self.interfaces, events, &stop_sources)?;
+        let observer = Observer::new(
+            self.device,
+            self.provisioning,
+            self.disabled,
+            targets,
+            kinds,
+            stop_sources,
+        );
+        let ended = observer.run(&observed, &commanded);
+        // The connections end by themselves when their pipes do; none is made any more.
+        _ = stop.send(true);
+        let patience = Duration::from_secs(limits.stop_timeout_s) + PATIENCE;
+        runtime.block_on(async {
+            for connection in connections {
+                _ = tokio::time::timeout(patience, connection).await;
+            }
+        });
+        runtime.shutdown_background();
+        for destination in ended {
+            let counts = destination.counts;
+            tracing::info!(
+                "{}: {} reports, {} of them final; {} reports skipped, {} final reports dropped",
+                destination.name,
+                counts.reports,
+                counts.finals,
+                counts.skipped_reports,
+                counts.dropped_finals
+            );
+        }
+        Ok(())
+    }
+}
+
+fn security(export: &Export) -> Result<Option<Tls>, String> {
+    match &export.security {
+        Security::Tls { server, certificate, private_key } => {
+            tls::load(server, &export.host, certificate, private_key).map(Some)
+        }
+        Security::PlainToThisMachine => {
+            tracing::warn!(
+                "{} port {}: reports go out WITHOUT TLS, neither encrypted nor authenticated",
+                export.host,
+                export.port
+            );
+            Ok(None)
+        }
+    }
+}
+
+// SEQ-6.8
+fn warn_of_documentation_numbers(device: &Device) {
+    let here = |export: &Export| {
+        let address = export.host.parse::<std::net::IpAddr>();
+        address.is_ok_and(|address| address.is_loopback()) || export.host == "localhost"
+    };
+    if device.elements.pen() == PEN_DOCUMENTATION && !device.exports.iter().all(here) {
+        tracing::warn!(
+            "elements.pen is {PEN_DOCUMENTATION}, the number kept for documentation (RFC 5612): \
+             use one of your own where a collector is on another machine"
+        );
+    }
+}
+
+fn session_settings(device: &Device, export: &Export, seed: u64) -> SessionSettings {
+    let Device { observation, metering, elements, agent, .. } = device;
+    let milliseconds = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    SessionSettings {
+        observation: Observation {
+            layer: observation.layer,
+            check_icrc: metering.icrc == Icrc::Check,
+            sliced: observation.sliced,
+        },
+        place: Place { domain: observation.domain, point: observation.point },
+        mapping: *elements,
+        meter: metering.settings(true, seed),
+        finals_waiting_max: size(metering.limits.finals_waiting_max),
+        finals_queued_max: size(agent.limits.finals_queued_max),
+        mirror_sessions_max: size(metering.limits.mirror_sessions_max),
+        report_interval_ms: milliseconds(export.report_interval),
+        sign_of_life_ms: milliseconds(export.sign_of_life),
+    }
+}
+
+fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// The control socket, if there is to be one.
+fn listen(runtime: &Runtime, device: &Device, commands: &Sender<Command>) -> Result<(), String> {
+    let Some(socket) = &device.agent.control_socket else { return Ok(()) };
+    let _inside = runtime.enter();
+    let listener = control::listen(&socket.path)?;
+    let max = size(device.agent.limits.control_connections_max);
+    runtime.spawn(control::serve(listener, commands.clone(), max));
+    Ok(())
+}
+
+/// SIGTERM and SIGINT stop, SIGHUP reloads.
+fn watch_signals(
+    runtime: &Runtime,
+    path: PathBuf,
+    commands: Sender<Command>,
+) -> Result<(), String> {
+    let _inside = runtime.enter();
+    let kind = |kind: SignalKind| signal(kind).map_err(|error| format!("no signals: {error}"));
+    let terminate = kind(SignalKind::terminate())?;
+    let interrupt = kind(SignalKind::interrupt())?;
+    let hangup = kind(SignalKind::hangup())?;
+    runtime.spawn(signals(path, commands, terminate, interrupt, hangup));
+    Ok(())
+}
+
+async fn signals(
+    path: PathBuf,
+    commands: Sender<Command>,
+    mut terminate: Signal,
+    mut interrupt: Signal,
+    mut hangup: Signal,
+) {
+    loop {
+        let command = tokio::select! {
+            _ = terminate.recv() => Command::Stop,
+            _ = interrupt.recv() => Command::Stop,
+            _ = hangup.recv() => match config::read_device(&path) {
+                Ok(device) => Command::Reload(Box::new(device)),
+                Err(errors) => {
+                    for error in errors {
+                        tracing::error!("not reloaded: {error}");
+                    }
+                    continue;
+                }
+            },
+        };
+        if commands.send(command).is_err() {
+            return;
+        }
+    }
+}
+
+/// A thread for each interface, or one for the files.
+fn start_sources(
+    device: &Device,
+    interfaces: Vec<source::Open>,
+    events: SyncSender<source::Event>,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("no thread for a source: {error}");
+    for open in interfaces {
+        let (events, stop) = (events.clone(), stop.clone());
+        source::thread("capture", move || source::capture(open, &events, &stop)).map_err(failed)?;
+    }
+    let files = device.sources.files.clone();
+    if !files.is_empty() {
+        source::thread("replay", move || source::play(&files, &events)).map_err(failed)?;
+    }
+    Ok(())
+}

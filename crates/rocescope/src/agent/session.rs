@@ -77,8 +77,6 @@ pub struct SessionCounts {
     pub dropped_finals: u64,
     /// Octets serialised.
     pub octets: u64,
-    /// Streams that violations have disabled beyond what is remembered for the next session.
-    pub disabled_forgotten: u64,
 }
 
 /// One Transport Session.
@@ -121,12 +119,10 @@ impl ExportSession {
             None,
             Outgoing::new(settings.finals_queued_max),
         );
-        let mut counts = SessionCounts::default();
         for key in disabled.keys() {
             // A stream that no rule provisions cannot begin an epoch anyway.
             _ = pipeline.disable(key);
         }
-        counts.disabled_forgotten = disabled.forgotten();
         Ok(Self {
             settings,
             pipeline,
@@ -137,7 +133,7 @@ impl ExportSession {
             round: 0,
             next_life_ms: now.monotonic_ms.saturating_add(settings.sign_of_life_ms),
             life: None,
-            counts,
+            counts: SessionCounts::default(),
         })
     }
 
@@ -159,7 +155,7 @@ impl ExportSession {
     }
 
     /// What that reading said: see [`Pipeline::drops`].
-    pub fn drops(&mut self, interface: u32, drops: u64) {
+    pub fn drops(&mut self, interface: u32, drops: Option<u64>) {
         self.pipeline.drops(interface, drops);
     }
 
@@ -219,6 +215,7 @@ impl ExportSession {
         if !std::mem::replace(&mut self.begun, true) {
             self.exporter.begin(now.export_s, out)?;
         }
+        self.pipeline.settle();
         let mut reports = self.finals();
         if reports.len() < CHUNK && !self.ended {
             self.changed(now, CHUNK - reports.len(), &mut reports);
@@ -240,6 +237,7 @@ impl ExportSession {
         if self.ended || now.monotonic_ms < self.next_report_ms {
             return;
         }
+        self.pipeline.settle();
         self.counts.skipped_reports += count(self.round);
         self.round = self.pipeline.meter().changed();
         self.next_report_ms = now.monotonic_ms.saturating_add(self.settings.report_interval_ms);
@@ -301,14 +299,22 @@ impl ExportSession {
         SessionCounts { dropped_finals: self.pipeline.sink().dropped_finals, ..self.counts }
     }
 
+    /// Every stream of this session that a violation has disabled.
+    pub fn disabled(&mut self) -> impl Iterator<Item = StreamKey> {
+        let meter = self.meter();
+        let streams = (0..meter.contexts()).filter_map(|index| meter.stream(index));
+        streams.filter(|stream| stream.disabled).map(|stream| stream.key)
+    }
+
     /// The streams of this session.
-    pub fn meter(&self) -> &Meter {
+    pub fn meter(&mut self) -> &Meter {
+        self.pipeline.settle();
         self.pipeline.meter()
     }
 
     /// What was metered and what was not.
-    pub fn meter_counts(&self) -> MeterCounts {
-        self.pipeline.meter().counts()
+    pub fn meter_counts(&mut self) -> MeterCounts {
+        self.meter().counts()
     }
 
     /// What was observed.
@@ -326,14 +332,15 @@ impl ExportSession {
         self.pipeline.sink().finals.len()
     }
 
-    /// The transport is gone, and with it what was not sent: so many finals are dropped. Their
-    /// epochs stay incomplete at the collector.
+    /// The transport is gone, and with it what was not sent: so many finals go now. Their epochs
+    /// stay incomplete at the collector.
     // SEQ-4.13
     pub fn abandon(&mut self) -> u64 {
         let sink = self.pipeline.sink();
-        sink.dropped_finals += count(sink.finals.len());
+        let waiting = count(sink.finals.len());
+        sink.dropped_finals += waiting;
         sink.finals.clear();
-        sink.dropped_finals
+        waiting
     }
 }
 

@@ -206,7 +206,7 @@ fn identity(section: &Section<'_>) -> Option<PeerIdentity> {
 }
 
 /// 32 octets, with or without colons between them.
-fn digest(text: &str) -> Option<[u8; 32]> {
+pub(super) fn digest(text: &str) -> Option<[u8; 32]> {
     let digits: Vec<u8> = if text.contains(':') {
         let octets: Vec<&str> = text.split(':').collect();
         octets.iter().all(|octet| octet.len() == 2).then(|| octets.concat().into_bytes())?

@@ -10,12 +10,14 @@ use toml::de::DeTable;
 use wire::element::Mapping;
 use wire::frame::Layer;
 
-use super::limits::METER_KEYS;
+use super::limits::{AGENT_KEYS, METER_KEYS};
 use super::rules::{self, Provisioned, RULE_KEYS, STREAM_KEYS};
 use super::section::{Document, Section, Value};
-use super::{MeterLimits, NamedFile, elements};
+use super::source::{self, Sources};
+use super::{AgentLimits, MeterLimits, NamedFile, collector, elements};
 
-pub(super) const KEYS: &[&str] = &["observation", "elements", "meter", "stream", "rule", "export"];
+pub(super) const KEYS: &[&str] =
+    &["observation", "elements", "meter", "stream", "rule", "export", "source", "agent"];
 
 /// W where nothing else is said.
 pub(super) const WINDOW_DEFAULT: u32 = 1024;
@@ -23,8 +25,20 @@ pub(super) const WINDOW_DEFAULT: u32 = 1024;
 /// Nobody waits longer than a year for a stream to go on.
 const IDLE_TIMEOUT_S_MAX: u64 = 31_536_000;
 
-const EXPORT_KEYS: &[&str] =
-    &["collector", "server_name", "certificate", "key", "authority", "report_interval_s"];
+const EXPORT_KEYS: &[&str] = &[
+    "collector",
+    "server_name",
+    "fingerprint",
+    "certificate",
+    "key",
+    "authority",
+    "report_interval_s",
+    "sign_of_life_s",
+    "plain_tcp",
+];
+
+/// What an operator has to write to have reports sent without TLS.
+pub const PLAIN_TCP_WORDS: &str = "I know that this is neither encrypted nor authenticated";
 
 /// A device configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +53,21 @@ pub struct Device {
     pub provisioned: Vec<Provisioned>,
     /// Where reports go.
     pub exports: Vec<Export>,
+    /// Where an agent's frames come from.
+    pub sources: Sources,
+    /// How an agent runs.
+    pub agent: Agent,
+}
+
+/// `[agent]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// The Unix socket that `rocescope agent ctl` talks to.
+    pub control_socket: Option<NamedFile>,
+    /// Keeps which streams violations have disabled, over restarts.
+    pub state_file: Option<NamedFile>,
+    /// Bounds.
+    pub limits: AgentLimits,
 }
 
 /// `[observation]`.
@@ -88,16 +117,56 @@ pub struct Export {
     pub host: String,
     /// Its TCP port.
     pub port: u16,
-    /// The name that its certificate must have.
-    pub server_name: String,
-    /// Our certificate chain.
-    pub certificate: NamedFile,
-    /// Its private key.
-    pub private_key: NamedFile,
-    /// The authority that the collector's certificate must come from.
-    pub authority: NamedFile,
+    /// How the way to it is protected.
+    pub security: Security,
     /// How often changed epochs are reported.
     pub report_interval: Duration,
+    /// How often epochs that have not changed are reported again.
+    pub sign_of_life: Duration,
+}
+
+/// How the way to a collector is protected.
+// SEQ-10.1
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// TLS 1.3, both sides with certificates.
+    Tls {
+        /// How the collector is known.
+        server: Server,
+        /// Our certificate chain.
+        certificate: NamedFile,
+        /// Its private key.
+        private_key: NamedFile,
+    },
+    /// None, and the collector is on this machine.
+    PlainToThisMachine,
+}
+
+/// How a collector is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// By a name in its certificate.
+    Name {
+        /// The name.
+        name: String,
+        /// The authority that the certificate must come from.
+        authority: NamedFile,
+    },
+    /// By the SHA-256 of its certificate, whoever signed it.
+    Fingerprint([u8; 32]),
+}
+
+impl Export {
+    /// The files that it needs.
+    pub fn files(&self) -> Vec<&NamedFile> {
+        match &self.security {
+            Security::Tls { server, certificate, private_key } => match server {
+                Server::Name { authority, .. } => vec![certificate, private_key, authority],
+                Server::Fingerprint(_) => vec![certificate, private_key],
+            },
+            Security::PlainToThisMachine => Vec::new(),
+        }
+    }
 }
 
 impl Device {
@@ -145,6 +214,8 @@ pub(super) fn read<'d>(
     let provisioned = provisioned(&top, layer, window);
     let exports: Vec<Option<Export>> =
         top.sections("export", EXPORT_KEYS).iter().map(|s| export(s, directory)).collect();
+    let sources = source::read(&top, directory);
+    let agent = agent(&top.section("agent", AGENT_KEYS), directory);
     let (metering, provisioned) = (metering?, provisioned?);
     fits(&top, &meter_section, &metering, &provisioned)?;
     Some(Device {
@@ -153,6 +224,8 @@ pub(super) fn read<'d>(
         metering,
         provisioned,
         exports: exports.into_iter().collect::<Option<_>>()?,
+        sources: sources?,
+        agent: agent?,
     })
 }
 
@@ -235,10 +308,38 @@ fn fits(
     Some(())
 }
 
+fn agent(section: &Section<'_>, directory: &Path) -> Option<Agent> {
+    let path = |name| match section.value(name) {
+        Some(value) => named(&value, directory).map(Some),
+        None => Some(None),
+    };
+    let (control_socket, state_file) = (path("control_socket"), path("state_file"));
+    let limits = AgentLimits::read(section);
+    Some(Agent { control_socket: control_socket?, state_file: state_file?, limits: limits? })
+}
+
 fn export(section: &Section<'_>, directory: &Path) -> Option<Export> {
     let endpoint = section
         .required("collector", "\"host:port\"")
         .and_then(|value| value.parsed("\"host:port\", the port 1 to 65535", endpoint));
+    let security = match section.value("plain_tcp") {
+        Some(value) => plain(section, &value, endpoint.as_ref().map(|(host, _)| host.as_str())),
+        None => tls(section, endpoint.as_ref().map(|(host, _)| host.as_str()), directory),
+    };
+    let interval = section.number("report_interval_s", 1..=86_400, 10);
+    let sign_of_life = section.number("sign_of_life_s", 1..=86_400, 20);
+    let (host, port) = endpoint?;
+    Some(Export {
+        key: section.path().into(),
+        host,
+        port,
+        security: security?,
+        report_interval: Duration::from_secs(interval?),
+        sign_of_life: Duration::from_secs(sign_of_life?),
+    })
+}
+
+fn tls(section: &Section<'_>, host: Option<&str>, directory: &Path) -> Option<Security> {
     let server_name = match section.value("server_name") {
         Some(value) => value.parsed("the name in the collector's certificate", |text| {
             is_host(text).then(|| Some(text.to_owned()))
@@ -247,19 +348,44 @@ fn export(section: &Section<'_>, directory: &Path) -> Option<Export> {
     };
     let certificate = file(section, "certificate", directory);
     let private_key = file(section, "key", directory);
-    let authority = file(section, "authority", directory);
-    let interval = section.number("report_interval_s", 1..=86_400, 10);
-    let (host, port) = endpoint?;
-    Some(Export {
-        key: section.path().into(),
-        server_name: server_name?.unwrap_or_else(|| host.clone()),
-        host,
-        port,
-        certificate: certificate?,
-        private_key: private_key?,
-        authority: authority?,
-        report_interval: Duration::from_secs(interval?),
-    })
+    let server = match section.value("fingerprint") {
+        Some(value) => {
+            let digest = value.parsed("\"sha256:\" and 64 hexadecimal digits", |text| {
+                collector::digest(text.strip_prefix("sha256:")?).map(Server::Fingerprint)
+            });
+            for name in ["server_name", "authority"] {
+                if let Some(value) = section.value(name) {
+                    value.problem("beside a fingerprint, expected one of them".into());
+                    return None;
+                }
+            }
+            digest
+        }
+        None => file(section, "authority", directory).and_then(|authority| {
+            Some(Server::Name { name: server_name?.or(host.map(str::to_owned))?, authority })
+        }),
+    };
+    Some(Security::Tls { server: server?, certificate: certificate?, private_key: private_key? })
+}
+
+/// Without TLS only to this machine, and only on the operator's own words.
+// SEQ-10.1
+fn plain(section: &Section<'_>, words: &Value<'_>, host: Option<&str>) -> Option<Security> {
+    let expected = format!("\"{PLAIN_TCP_WORDS}\", or TLS and no plain_tcp");
+    words.parsed(expected, |text| (text == PLAIN_TCP_WORDS).then_some(()))?;
+    for name in ["server_name", "fingerprint", "certificate", "key", "authority"] {
+        if let Some(value) = section.value(name) {
+            value.problem("beside plain_tcp, expected one of them".into());
+            return None;
+        }
+    }
+    let address = host?.parse::<std::net::IpAddr>().ok();
+    if !address.is_some_and(|address| address.is_loopback()) {
+        let expected = "127.0.0.1 or ::1: without TLS reports do not leave this machine";
+        section.value("collector")?.wrong(expected);
+        return None;
+    }
+    Some(Security::PlainToThisMachine)
 }
 
 /// A file that must be named; its path is relative to `directory`.

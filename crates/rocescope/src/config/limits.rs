@@ -84,6 +84,30 @@ limits! {
 }
 
 limits! {
+    /// The bounds of an agent, keys of `[agent]`.
+    // SEQ-10.3
+    AgentLimits, AGENT_KEYS beside ["control_socket", "state_file"]:
+    finals_queued_max = 100_000, 1, 100_000_000,
+        "final reports of one Transport Session that wait for the collector";
+    octets_queued_max = 1 << 20, 1 << 16, 1 << 30,
+        "octets of one Transport Session that are serialised and not yet sent";
+    batches_waiting_max = 64, 1, 65_536,
+        "batches of frames that wait to be metered";
+    connect_timeout_s = 10, 1, 300,
+        "seconds to connect to a collector, TLS handshake included";
+    stalled_timeout_s = 60, 1, 86_400,
+        "seconds for which a collector may take nothing before its session is given up";
+    reconnect_max_s = 60, 1, 86_400,
+        "seconds between two attempts to connect";
+    stop_timeout_s = 10, 1, 3_600,
+        "seconds for the last reports to go out when the agent stops";
+    control_connections_max = 8, 1, 1_024,
+        "connections to the control socket at one time";
+    streams_shown_max = 10_000, 1, 10_000_000,
+        "streams that one answer on the control socket shows";
+}
+
+limits! {
     /// The bounds of the collector, keys of `[limits]`.
     // SEQ-7.10, SEQ-10.3
     CollectorLimits, LIMIT_KEYS beside []:

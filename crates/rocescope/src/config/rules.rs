@@ -285,7 +285,7 @@ fn namespace(section: &Section<'_>, layer: Layer) -> Option<Option<Namespace>> {
 }
 
 /// The top octet that [`Namespace::segment`] has at a layer, if it has a segment there.
-pub(super) fn segment_kind(layer: Layer) -> Option<u32> {
+pub(crate) fn segment_kind(layer: Layer) -> Option<u32> {
     match layer {
         Layer::Vxlan => Some(0x01 << 24),
         Layer::Gre => Some(0x02 << 24),

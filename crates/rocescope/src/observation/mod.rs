@@ -148,6 +148,11 @@ impl<S: Sink> Pipeline<S> {
         self.end_counters();
     }
 
+    /// Follows what was seen and not yet looked up, so that the meter knows of it.
+    pub fn settle(&mut self) {
+        self.flush();
+    }
+
     /// Where results go.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
@@ -229,18 +234,18 @@ impl<S: Sink> Pipeline<S> {
         }
     }
 
-    /// What the reading said that was taken before. The drops lie anywhere between the reading
-    /// before it and this packet, so the open epochs close here, and those that have closed since
-    /// the reading before it are qualified.
+    /// What the reading said that was taken before; nothing where it could not be had. The drops
+    /// lie anywhere between the reading before it and this packet, so the open epochs close here,
+    /// and those that have closed since the reading before it are qualified.
     // SEQ-3.7
-    pub fn drops(&mut self, interface: u32, drops: u64) {
-        self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops);
+    pub fn drops(&mut self, interface: u32, drops: Option<u64>) {
+        self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops.unwrap_or(0));
         let position = self.counter(interface).and_then(|counter| counter.taken.take());
-        if drops > 0 {
+        if drops != Some(0) {
             self.gap(Cause::CaptureDrops);
         }
         let Some(position) = position else { return };
-        self.reading_at(interface, position, drops > 0);
+        self.reading_at(interface, position, drops != Some(0));
     }
 
     /// Reports of epochs that have changed, of at most `max` of them.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use observe::meter::WhenFull;
 use observe::provision::{Attestation, Generation, Match};
 use observe::report::StreamKey;
-use rocescope::config::{ATTESTATIONS, Icrc, MeterLimits};
+use rocescope::config::{ATTESTATIONS, Icrc, MeterLimits, PLAIN_TCP_WORDS, Pace, Security, Server};
 use wire::element::DraftElement;
 use wire::frame::{Family, Layer, Namespace};
 
@@ -437,16 +437,22 @@ fn an_export_names_its_collector_and_its_files_relative_to_the_configuration() {
     let read = device(EXPORT);
     let export = &read.exports[0];
     assert_eq!((export.host.as_str(), export.port), ("collector.example", 4740));
-    assert_eq!(export.server_name, "collector.example");
-    assert_eq!(export.certificate.path, Path::new("etc/a.pem"));
-    assert_eq!(export.private_key.path, Path::new("/keys/a.key"));
+    let Security::Tls { server: Server::Name { name, .. }, certificate, private_key } =
+        &export.security
+    else {
+        panic!("{export:?}")
+    };
+    assert_eq!(name, "collector.example");
+    assert_eq!(certificate.path, Path::new("etc/a.pem"));
+    assert_eq!(private_key.path, Path::new("/keys/a.key"));
     assert_eq!(export.report_interval, Duration::from_secs(10));
     let read = device(&format!(
         "{}server_name = \"c.example\"\n",
         EXPORT.replace("collector.example:4740", "[::1]:9")
     ));
     assert_eq!((read.exports[0].host.as_str(), read.exports[0].port), ("::1", 9));
-    assert_eq!(read.exports[0].server_name, "c.example");
+    let Security::Tls { server, .. } = &read.exports[0].security else { panic!() };
+    assert!(matches!(server, Server::Name { name, .. } if name == "c.example"), "{server:?}");
     range(&format!("{EXPORT}report_interval_s = @\n"), "export[0].report_interval_s", 1, 86_400);
 }
 
@@ -480,4 +486,94 @@ fn an_export_whose_collector_is_no_host_and_port_is_refused() {
             "a.toml:1: export[0].authority: missing, expected the path of a PEM file",
         ]
     );
+}
+
+// SEQ-10.1
+#[test]
+fn without_tls_reports_stay_on_this_machine_and_only_on_the_operators_words() {
+    let plain = |host: &str, words: &str, more: &str| {
+        format!("[[export]]\ncollector = \"{host}:4739\"\nplain_tcp = \"{words}\"\n{more}")
+    };
+    for host in ["127.0.0.1", "127.3.2.1", "[::1]"] {
+        let read = device(&plain(host, PLAIN_TCP_WORDS, ""));
+        assert_eq!(read.exports[0].security, Security::PlainToThisMachine);
+    }
+    let expected = "127.0.0.1 or ::1: without TLS reports do not leave this machine";
+    for host in ["10.0.0.1", "localhost", "collector.example"] {
+        assert_eq!(
+            errors(&plain(host, PLAIN_TCP_WORDS, "")),
+            [format!("a.toml:2: export[0].collector: \"{host}:4739\", expected {expected}")]
+        );
+    }
+    assert_eq!(
+        errors(&plain("127.0.0.1", "yes", "")),
+        [format!(
+            "a.toml:3: export[0].plain_tcp: \"yes\", expected \"{PLAIN_TCP_WORDS}\", or TLS and no \
+             plain_tcp"
+        )]
+    );
+    assert_eq!(
+        errors(&plain("127.0.0.1", PLAIN_TCP_WORDS, "key = \"a.key\"\n")),
+        ["a.toml:4: export[0].key: beside plain_tcp, expected one of them"]
+    );
+}
+
+#[test]
+fn a_collector_can_be_known_by_its_fingerprint_instead_of_a_name() {
+    let digest = "0a".repeat(32);
+    let text = EXPORT.replace("authority = \"ca.pem\"\n", "");
+    let text = text.lines().filter(|l| !l.starts_with("authority")).collect::<Vec<_>>().join("\n");
+    let read = device(&format!("{text}\nfingerprint = \"sha256:{digest}\"\n"));
+    let Security::Tls { server, .. } = &read.exports[0].security else { panic!() };
+    assert_eq!(*server, Server::Fingerprint([10; 32]));
+    let both = errors(&format!("{EXPORT}\nfingerprint = \"sha256:{digest}\"\n"));
+    assert!(both[0].contains("authority: beside a fingerprint, expected one of them"), "{both:?}");
+}
+
+#[test]
+fn a_source_is_an_interface_or_a_file_and_all_are_of_one_kind() {
+    let read = device(
+        "[[source]]\ninterface = \"eth0\"\n[[source]]\ninterface = \"eth1\"\npromiscuous = true\n\
+         ring_octets = 65536\n",
+    );
+    let [first, second] = &read.sources.interfaces[..] else { panic!("{:?}", read.sources) };
+    assert_eq!((first.name.as_str(), first.promiscuous, first.ring_octets), ("eth0", false, 64 << 20));
+    assert_eq!((second.name.as_str(), second.promiscuous, second.ring_octets), ("eth1", true, 65536));
+    let read = device(
+        "[[source]]\nfile = \"a.pcap\"\n[[source]]\nfile = \"/b.pcap\"\npace = \"fast\"\n",
+    );
+    let [first, second] = &read.sources.files[..] else { panic!("{:?}", read.sources) };
+    assert_eq!((&*first.file.path, first.pace), (Path::new("etc/a.pcap"), Pace::Capture));
+    assert_eq!((&*second.file.path, second.pace), (Path::new("/b.pcap"), Pace::Fast));
+    for (text, error) in [
+        ("[[source]]\n", "a.toml:1: source[0]: neither interface nor file, expected one of them"),
+        (
+            "[[source]]\ninterface = \"e\"\nfile = \"f\"\n",
+            "a.toml:3: source[0].file: beside an interface, expected one of them",
+        ),
+        (
+            "[[source]]\ninterface = \"e\"\npace = \"fast\"\n",
+            "a.toml:3: source[0].pace: expected only beside a file",
+        ),
+        (
+            "[[source]]\nfile = \"f\"\npromiscuous = true\n",
+            "a.toml:3: source[0].promiscuous: expected only beside an interface",
+        ),
+        (
+            "[[source]]\ninterface = \"e\"\n[[source]]\ninterface = \"e\"\n",
+            "a.toml:4: source[1].interface: \"e\", expected each interface once",
+        ),
+        (
+            "[[source]]\ninterface = \"sixteen_octets_x\"\n",
+            "a.toml:2: source[0].interface: \"sixteen_octets_x\", expected the name of an interface, \
+             1 to 15 octets",
+        ),
+        (
+            "[[source]]\ninterface = \"e\"\n[[source]]\nfile = \"f\"\n",
+            "a.toml:3: source[1]: files beside interfaces, expected sources of one kind: their times \
+             have nothing in common",
+        ),
+    ] {
+        assert_eq!(errors(text), [error]);
+    }
 }

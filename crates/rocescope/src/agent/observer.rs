@@ -1,0 +1,492 @@
+//! The one thread that meters: frames in, each shown to every Transport Session, octets out to
+//! those whose transport has room. It holds what is common to sessions: the rules, the disabled
+//! streams, and how far each source has come.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use observe::meter::Cause;
+use observe::provision::Provisioning;
+use observe::report::StreamKey;
+use tokio::sync::mpsc::Sender;
+use wire::capture::Statistics;
+
+use super::control::{Answer, Request};
+use super::destination::DestinationCounts;
+use super::disabled::Disabled;
+use super::session::{ExportSession, Now, SessionCounts, SessionSettings};
+use super::source::{Event, now_ns};
+use super::{control, state};
+use crate::capture::{Item, Visitor as _};
+use crate::config::Device;
+
+/// Nothing waits for longer than this to be noticed.
+const TICK: Duration = Duration::from_millis(20);
+/// Sources that are told to stop have this long to say what they still have.
+const SOURCES_STOP: Duration = Duration::from_secs(2);
+
+/// What the observer is asked to do.
+pub enum Command {
+    /// A destination is connected: its session begins. Octets go into the pipe.
+    Connected {
+        /// Its place among the destinations.
+        destination: usize,
+        /// Takes octets; closed when the connection is gone.
+        pipe: Sender<Vec<u8>>,
+    },
+    /// The operator asks; the answer goes back.
+    Control(Request, tokio::sync::oneshot::Sender<Answer>),
+    /// A new configuration holds.
+    Reload(Box<Device>),
+    /// The end: finals go out, and then nothing.
+    Stop,
+}
+
+/// What a destination's sessions have in common.
+pub struct Target {
+    /// `host port N`, for people.
+    pub name: String,
+    /// How its sessions run.
+    pub settings: SessionSettings,
+    /// What its connections count.
+    pub counts: Arc<DestinationCounts>,
+}
+
+/// A session and the way its octets go.
+pub(super) struct Live {
+    pub session: ExportSession,
+    pub began: Instant,
+    pipe: Sender<Vec<u8>>,
+}
+
+/// One destination, connected or not.
+pub(super) struct Place {
+    pub target: Target,
+    pub live: Option<Live>,
+    pub sessions: u64,
+    /// What sessions that have ended counted.
+    pub past: SessionCounts,
+}
+
+/// The sources as far as a session that begins has to know them.
+#[derive(Default)]
+struct Known {
+    /// The interfaces of the section that is read, and whether each has counters.
+    interfaces: Vec<bool>,
+    /// The latest statistics of each.
+    statistics: Vec<Statistics>,
+    /// Up to when each live interface has been seen.
+    seen_ns: Vec<u64>,
+}
+
+/// How many sources of which kind there are.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceKinds {
+    /// Live interfaces.
+    pub interfaces: usize,
+    /// Files are played.
+    pub files: bool,
+}
+
+/// Everything between sources and transports.
+pub struct Observer {
+    pub(super) device: Device,
+    provisioning: Provisioning,
+    pub(super) disabled: Disabled,
+    state_file: Option<PathBuf>,
+    pub(super) places: Vec<Place>,
+    known: Known,
+    kinds: SourceKinds,
+    running: usize,
+    stop_sources: Arc<AtomicBool>,
+    started: Instant,
+    /// Since when it stops.
+    stopping: Option<Instant>,
+    pub(super) gaps: u64,
+    pub(super) batches: u64,
+}
+
+impl Observer {
+    /// An observer without sessions. `disabled` is what an agent before this one left.
+    pub fn new(
+        device: Device,
+        provisioning: Provisioning,
+        disabled: Disabled,
+        targets: Vec<Target>,
+        kinds: SourceKinds,
+        stop_sources: Arc<AtomicBool>,
+    ) -> Self {
+        let place =
+            |target| Place { target, live: None, sessions: 0, past: SessionCounts::default() };
+        let known = Known {
+            interfaces: vec![true; kinds.interfaces],
+            statistics: Vec::new(),
+            seen_ns: vec![0; kinds.interfaces],
+        };
+        Self {
+            state_file: device.agent.state_file.as_ref().map(|file| file.path.clone()),
+            device,
+            provisioning,
+            disabled,
+            places: targets.into_iter().map(place).collect(),
+            known,
+            kinds,
+            running: kinds.interfaces + usize::from(kinds.files),
+            stop_sources,
+            started: Instant::now(),
+            stopping: None,
+            gaps: 0,
+            batches: 0,
+        }
+    }
+
+    /// Runs until it is told to stop, or the files are through, and the finals are out.
+    pub fn run(mut self, events: &Receiver<Event>, commands: &Receiver<Command>) -> Vec<Ended> {
+        loop {
+            loop {
+                match commands.try_recv() {
+                    Ok(command) => self.command(command),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        self.stop();
+                        break;
+                    }
+                }
+            }
+            if self.observes() {
+                match events.recv_timeout(TICK) {
+                    Ok(event) => self.event(event),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => {
+                        self.running = 0;
+                        std::thread::sleep(TICK);
+                    }
+                }
+            } else {
+                std::thread::sleep(TICK);
+            }
+            self.transmit();
+            if self.is_over() {
+                return self.end();
+            }
+        }
+    }
+
+    /// Files wait until every destination has a session: what is played before is lost to it.
+    fn observes(&self) -> bool {
+        let connected = self.places.iter().all(|place| place.sessions > 0);
+        self.running > 0 && (!self.kinds.files || connected || self.stopping.is_some())
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Connected { destination, pipe } => self.connected(destination, pipe),
+            Command::Control(request, answer) => {
+                let answered = control::answer(self, request);
+                // Who asked may have gone.
+                _ = answer.send(answered);
+            }
+            Command::Reload(device) => self.reload(*device),
+            Command::Stop => self.stop(),
+        }
+    }
+
+    /// A Transport Session begins, fresh in everything but what is disabled.
+    // SEQ-4.6, SEQ-6.1, SEQ-10.2
+    fn connected(&mut self, destination: usize, pipe: Sender<Vec<u8>>) {
+        self.disconnected(destination);
+        let now = self.now();
+        let place = &mut self.places[destination];
+        let settings = place.target.settings;
+        let made = ExportSession::new(settings, self.provisioning.clone(), &self.disabled, now);
+        let mut session = match made {
+            Ok(session) => session,
+            Err(error) => return tracing::error!("{}: {error}", place.target.name),
+        };
+        for counters in &self.known.interfaces {
+            session.item(Item::Interface { counters: *counters });
+        }
+        for statistics in &self.known.statistics {
+            session.item(Item::Statistics(*statistics));
+        }
+        place.sessions += 1;
+        place.live = Some(Live { session, began: Instant::now(), pipe });
+    }
+
+    /// The transport of a destination is gone, and its session with it.
+    fn disconnected(&mut self, destination: usize) {
+        let Some(mut live) = self.places[destination].live.take() else { return };
+        let disabled: Vec<StreamKey> = live.session.disabled().collect();
+        self.disable(&disabled);
+        live.session.end();
+        let dropped = live.session.abandon();
+        let place = &mut self.places[destination];
+        place.past = added(place.past, live.session.counts());
+        if dropped > 0 {
+            let name = &place.target.name;
+            tracing::warn!("{name}: {dropped} final reports went with the session: their epochs are incomplete");
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Frames(batch) => {
+                self.batches += 1;
+                for place in &mut self.places {
+                    let Some(live) = &mut place.live else { continue };
+                    for record in batch.records() {
+                        live.session.packet(&record);
+                    }
+                }
+                self.collect_violated();
+            }
+            Event::File => self.sessions(ExportSession::file),
+            Event::Item(item) => self.item(item),
+            Event::ReadingTaken(interface) => {
+                self.sessions(|session| session.reading_taken(interface));
+            }
+            Event::Drops(interface, drops) => {
+                if drops != Some(0) {
+                    self.gaps += 1;
+                    tracing::warn!("{} frames dropped before they were seen", shown(drops));
+                }
+                self.sessions(|session| session.drops(interface, drops));
+            }
+            Event::SeenUntil(interface, time_ns) => self.seen_until(interface, time_ns),
+            Event::Gap(cause, what) => {
+                self.gaps += 1;
+                tracing::warn!("{what}");
+                self.sessions(|session| session.gap(cause));
+            }
+            Event::Ended => {
+                self.running = self.running.saturating_sub(1);
+                if self.running == 0 {
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, item: Item) {
+        match &item {
+            Item::Section => {
+                self.known.interfaces.clear();
+                self.known.statistics.clear();
+            }
+            Item::Interface { counters } => self.known.interfaces.push(*counters),
+            Item::Statistics(new) => {
+                self.known.statistics.retain(|old| old.interface != new.interface);
+                self.known.statistics.push(*new);
+            }
+            Item::Truncated { .. } => self.gaps += 1,
+        }
+        self.sessions(|session| session.item(again(&item)));
+    }
+
+    /// An interface has been seen up to a time; what counts is the one that is furthest behind.
+    fn seen_until(&mut self, interface: u32, time_ns: u64) {
+        let seen = usize::try_from(interface).ok().and_then(|i| self.known.seen_ns.get_mut(i));
+        if let Some(seen) = seen {
+            *seen = time_ns;
+        }
+        let all_ns = self.known.seen_ns.iter().copied().min().unwrap_or(0);
+        self.sessions(|session| session.seen_until(all_ns));
+    }
+
+    fn sessions(&mut self, mut act: impl FnMut(&mut ExportSession)) {
+        for live in self.places.iter_mut().filter_map(|place| place.live.as_mut()) {
+            act(&mut live.session);
+        }
+    }
+
+    // SEQ-3.3
+    fn collect_violated(&mut self) {
+        let mut violated = Vec::new();
+        self.sessions(|session| violated.append(&mut session.take_violated()));
+        self.disable(&violated);
+    }
+
+    fn disable(&mut self, keys: &[StreamKey]) {
+        let mut news = false;
+        for key in keys {
+            let revision = self.provisioning.find(key).map_or(0, |rule| rule.revision);
+            news |= self.disabled.add(*key, revision);
+        }
+        if news {
+            self.keep_state();
+        }
+    }
+
+    fn keep_state(&self) {
+        if let Some(path) = &self.state_file
+            && let Err(error) = state::write(path, &self.disabled)
+        {
+            tracing::error!("{}: {error}: disabled streams are not kept", path.display());
+        }
+    }
+
+    /// The operator enables a stream again, in every session and for those to come.
+    // SEQ-3.3
+    pub(super) fn reprovision(&mut self, key: &StreamKey) -> bool {
+        let mut was = self.disabled.remove(key);
+        self.sessions(|session| was |= session.reprovision(key));
+        self.keep_state();
+        was
+    }
+
+    // SEQ-4.9
+    pub(super) fn new_generation(&mut self, key: &StreamKey) {
+        self.sessions(|session| session.new_generation(key));
+    }
+
+    // SEQ-3.8
+    pub(super) fn capture_gap(&mut self) {
+        self.gaps += 1;
+        self.sessions(|session| session.gap(Cause::CaptureGap));
+    }
+
+    /// Windows, streams and attestations are taken over; the rest needs a new start.
+    // SEQ-4.7
+    fn reload(&mut self, device: Device) {
+        let provisioning = match device.provisioning() {
+            Ok(provisioning) => provisioning,
+            Err(error) => return tracing::error!("not reloaded: {error}"),
+        };
+        if let Some(what) = needs_a_start(&self.device, &device) {
+            tracing::warn!("[{what}] has changed, which takes a new start; its old values hold");
+        }
+        if self.disabled.provision(&provisioning) {
+            self.keep_state();
+        }
+        let disabled = std::mem::take(&mut self.disabled);
+        self.sessions(|session| session.provision(provisioning.clone(), &disabled));
+        self.disabled = disabled;
+        tracing::info!("reloaded: {} streams and rules", device.provisioned.len());
+        self.device.provisioned = device.provisioned;
+        self.provisioning = provisioning;
+    }
+
+    fn stop(&mut self) {
+        if self.stopping.is_none() {
+            self.stopping = Some(Instant::now());
+            self.stop_sources.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Fills every transport that has room.
+    fn transmit(&mut self) {
+        let now = self.now();
+        // The last word of the sources comes before the end; a file has none.
+        let waited = self.stopping.is_some_and(|since| since.elapsed() >= SOURCES_STOP);
+        let quiet = self.running == 0 || self.kinds.files || waited;
+        let ends = self.stopping.is_some() && quiet;
+        for index in 0..self.places.len() {
+            let place = &mut self.places[index];
+            let Some(live) = &mut place.live else { continue };
+            if ends {
+                live.session.end();
+            }
+            live.session.advance(now);
+            while live.pipe.capacity() > 0 {
+                let mut octets = Vec::new();
+                match live.session.transmit(now, &mut octets) {
+                    Ok(true) => _ = live.pipe.try_send(octets),
+                    Ok(false) => break,
+                    Err(error) => {
+                        tracing::error!("{}: {error}", place.target.name);
+                        break;
+                    }
+                }
+            }
+            if live.pipe.is_closed() {
+                self.disconnected(index);
+            } else if live.session.is_through() {
+                // Dropping the pipe closes the connection, once all of it has been sent.
+                self.disconnected(index);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(since) = self.stopping else { return false };
+        let limit = Duration::from_secs(self.device.agent.limits.stop_timeout_s);
+        let none = self.places.iter().all(|place| place.live.is_none());
+        let quiet = self.running == 0 || self.kinds.files || since.elapsed() >= SOURCES_STOP;
+        (none && quiet) || since.elapsed() >= limit + SOURCES_STOP
+    }
+
+    fn end(mut self) -> Vec<Ended> {
+        for index in 0..self.places.len() {
+            self.disconnected(index);
+        }
+        let ended = |place: Place| Ended { name: place.target.name, counts: place.past };
+        self.places.into_iter().map(ended).collect()
+    }
+
+    fn now(&self) -> Now {
+        let monotonic_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // 32 bits of seconds, as in every IPFIX message; they last until 2106.
+        let export_s = u32::try_from(now_ns() / 1_000_000_000).unwrap_or(u32::MAX);
+        Now { monotonic_ms, export_s }
+    }
+
+    /// How long it has been running.
+    pub(super) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// What became of a destination, when the agent stops.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// `host port N`.
+    pub name: String,
+    /// Over all its sessions.
+    pub counts: SessionCounts,
+}
+
+fn shown(drops: Option<u64>) -> String {
+    drops.map_or_else(|| "an unknown number of".into(), |drops| drops.to_string())
+}
+
+/// The same item once more.
+fn again(item: &Item) -> Item {
+    match item {
+        Item::Section => Item::Section,
+        Item::Interface { counters } => Item::Interface { counters: *counters },
+        Item::Statistics(statistics) => Item::Statistics(*statistics),
+        Item::Truncated { what } => Item::Truncated { what: what.clone() },
+    }
+}
+
+/// The sum of two sessions' counts.
+pub(super) fn added(a: SessionCounts, b: SessionCounts) -> SessionCounts {
+    SessionCounts {
+        reports: a.reports.saturating_add(b.reports),
+        finals: a.finals.saturating_add(b.finals),
+        signs_of_life: a.signs_of_life.saturating_add(b.signs_of_life),
+        skipped_reports: a.skipped_reports.saturating_add(b.skipped_reports),
+        dropped_finals: a.dropped_finals.saturating_add(b.dropped_finals),
+        octets: a.octets.saturating_add(b.octets),
+    }
+}
+
+/// The first section that a reload cannot take over.
+fn needs_a_start(old: &Device, new: &Device) -> Option<&'static str> {
+    let mut metering = new.metering;
+    // The window of entries without one of their own is in the entries.
+    metering.window = old.metering.window;
+    [
+        (old.observation != new.observation, "observation"),
+        (old.elements != new.elements, "elements"),
+        (old.metering != metering, "meter"),
+        (old.sources != new.sources, "source"),
+        (old.exports != new.exports, "export"),
+        (old.agent != new.agent, "agent"),
+    ]
+    .into_iter()
+    .find_map(|(changed, section)| changed.then_some(section))
+}

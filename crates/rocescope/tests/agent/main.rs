@@ -1,0 +1,5 @@
+//! `rocescope agent`: its Transport Sessions against the collecting side of `observe`, first in
+//! memory, then through TLS, and then as a program.
+
+mod session;
+mod support;

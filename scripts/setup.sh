@@ -4,11 +4,13 @@
 # Asks nothing, changes nothing where nothing is missing, and may run any number of times.
 set -euo pipefail
 
-build=(gcc libc6-dev)
+# libpcap captures on interfaces.
+build=(gcc libc6-dev libpcap-dev)
 case "${1:-}" in
   demo) packages=("${build[@]}") ;;
-  # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write.
-  test) packages=("${build[@]}" g++ libfixbuf-tools python3 tshark zstd) ;;
+  # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write. ip
+  # and unshare make network namespaces for live traffic.
+  test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools python3 tshark util-linux zstd) ;;
   bench) packages=("${build[@]}" nfdump softflowd tshark util-linux) ;;
   *)
     echo "usage: scripts/setup.sh demo|test|bench" >&2

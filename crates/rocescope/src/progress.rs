@@ -34,6 +34,11 @@ impl Progress {
         Self { started: Instant::now(), done: Cell::new(0), bar }
     }
 
+    /// Of nothing that anybody waits for.
+    pub fn silent() -> Self {
+        Self { started: Instant::now(), done: Cell::new(0), bar: None }
+    }
+
     /// So many octets more have been read.
     pub fn read(&self, octets: u64) {
         let Some(bar) = &self.bar else { return };

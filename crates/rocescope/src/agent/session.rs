@@ -408,7 +408,9 @@ impl Sink for Outgoing {
         self.reports.push(report);
     }
 
-    fn pfc(&mut self, _time_ns: u64, _pfc: &Pfc) {}
+    fn pfc(&mut self, _interface: u32, _time_ns: u64, _pfc: &Pfc) {}
+
+    fn interrupted(&mut self) {}
 
     fn time(&mut self, _time_ns: u64) {}
 

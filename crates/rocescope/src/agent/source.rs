@@ -76,6 +76,8 @@ struct FrameAt {
     time_ns: Option<u64>,
     original_len: u32,
     drops_before: Option<u64>,
+    damaged: bool,
+    outbound: bool,
 }
 
 impl Batch {
@@ -89,6 +91,8 @@ impl Batch {
             time_ns: record.time_ns,
             original_len: record.original_len,
             drops_before: record.drops_before,
+            damaged: record.damaged,
+            outbound: record.outbound,
         });
     }
 
@@ -105,6 +109,8 @@ impl Batch {
                 original_len: frame.original_len,
                 data,
                 drops_before: frame.drops_before,
+                damaged: frame.damaged,
+                outbound: frame.outbound,
             }
         })
     }
@@ -272,6 +278,9 @@ impl<'e> Reading<'e> {
                 original_len: packet.header.len,
                 data: packet.data,
                 drops_before: None,
+                damaged: false,
+                // libpcap does not tell, and no PFC frames are counted here.
+                outbound: false,
             });
         }
         Ok(false)
@@ -358,7 +367,7 @@ pub fn play(files: &[Replay], events: &SyncSender<Event>) {
         let mut player =
             Player { events, batch: Batch::default(), pace: replay.pace, start: None, gone: false };
         let read = Capture::open(path)
-            .and_then(|file| file.read(Limits::default(), &Progress::new(&[]), &mut player));
+            .and_then(|file| file.read(Limits::default(), &Progress::silent(), &mut player));
         player.hand_over();
         if let Err(error) = read {
             _ = events.send(Event::Gap(Cause::FileDamaged, error.to_string()));
@@ -420,6 +429,10 @@ impl Visitor for Player<'_> {
     fn item(&mut self, item: Item) {
         self.hand_over();
         self.send(Event::Item(item));
+    }
+
+    fn pause(&mut self) {
+        self.hand_over();
     }
 }
 

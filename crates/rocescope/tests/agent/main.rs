@@ -1,5 +1,9 @@
 //! `rocescope agent`: its Transport Sessions against the collecting side of `observe`, first in
 //! memory, then through TLS, and then as a program.
 
+mod control;
+mod live;
+mod program;
 mod session;
 mod support;
+mod tls;

@@ -79,6 +79,8 @@ pub fn show(session: &mut ExportSession, time_ms: u64, frame: &[u8]) {
         original_len: u32::try_from(frame.len()).expect("short"),
         data: frame,
         drops_before: None,
+        damaged: false,
+        outbound: false,
     });
 }
 

@@ -175,7 +175,9 @@ impl Destination {
         }
         // The end: TLS says that nothing is missing behind it.
         let closed = timeout(stalled_after, writer.shutdown()).await;
-        closed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(|e| e.to_string())?;
+        closed
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(|e| e.to_string())?;
         // Until the collector has read it; it need not answer.
         _ = timeout(RECONNECT_MIN, peer).await;
         Ok(())

@@ -9,8 +9,7 @@ use wire::frame::{Addresses, Layer, Namespace};
 use crate::config::segment_kind;
 
 /// What a name has to look like, for errors.
-pub const FORM: &str =
-    "\"SOURCE > DESTINATION qp N pkey N\", then \"vlan N\", \"inner vlan N\", \"segment N\" where \
+pub const FORM: &str = "\"SOURCE > DESTINATION qp N pkey N\", then \"vlan N\", \"inner vlan N\", \"segment N\" where \
      the stream has them";
 
 /// Reads a stream's name. `layer` is the one that is observed: it says of which kind a segment is.

@@ -227,7 +227,9 @@ impl Observer {
         place.past = added(place.past, live.session.counts());
         if dropped > 0 {
             let name = &place.target.name;
-            tracing::warn!("{name}: {dropped} final reports went with the session: their epochs are incomplete");
+            tracing::warn!(
+                "{name}: {dropped} final reports went with the session: their epochs are incomplete"
+            );
         }
     }
 

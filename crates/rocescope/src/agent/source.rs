@@ -440,6 +440,9 @@ impl Visitor for Player<'_> {
 ///
 /// # Errors
 /// There can be no more threads.
-pub fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+pub fn thread(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name(name.to_owned()).spawn(run)
 }

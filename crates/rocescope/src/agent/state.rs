@@ -11,7 +11,8 @@ use super::disabled::Disabled;
 use super::name;
 use crate::layout::stream_name;
 
-const HEAD: &str = "rocescope: streams that violations have disabled, each after the revision of its rule";
+const HEAD: &str =
+    "rocescope: streams that violations have disabled, each after the revision of its rule";
 
 /// Writes the file anew: the old one stays until the new one is whole.
 ///

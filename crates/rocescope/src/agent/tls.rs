@@ -50,7 +50,8 @@ pub fn load(
         .with_custom_certificate_verifier(verifier)
         .with_client_auth_cert(chain, key)
         .map_err(|error| of_file(certificate, format!("does not go with its key: {error}")))?;
-    let name = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name}: no host name"))?;
+    let name =
+        ServerName::try_from(name.to_owned()).map_err(|_| format!("{name}: no host name"))?;
     Ok(Tls { config: Arc::new(config), name })
 }
 
@@ -99,7 +100,9 @@ impl ServerCertVerifier for ByFingerprint {
             return Ok(ServerCertVerified::assertion());
         }
         let hexadecimal: String = found.as_ref().iter().map(|o| format!("{o:02x}")).collect();
-        Err(Error::General(format!("its certificate is sha256:{hexadecimal}, not the one expected")))
+        Err(Error::General(format!(
+            "its certificate is sha256:{hexadecimal}, not the one expected"
+        )))
     }
 
     fn verify_tls12_signature(

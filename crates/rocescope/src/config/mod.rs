@@ -22,13 +22,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub(crate) use address::{shown, shown_prefix};
-pub(crate) use rules::segment_kind;
 pub use collector::{Collector, Http, Ipfix, Peer, PeerIdentity, Store};
 pub use device::{
     Agent, Device, Export, Icrc, Metering, Observation, PLAIN_TCP_WORDS, Security, Server,
 };
 pub use error::{ConfigError, printable};
 pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits};
+pub(crate) use rules::segment_kind;
 pub use rules::{ATTESTATIONS, Condition, Provisioned};
 pub use source::{Interface, Pace, Replay, Sources};
 pub use starter::{StarterStream, starter};

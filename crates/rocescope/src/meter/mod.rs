@@ -14,9 +14,9 @@ use observe::meter::{Meter, MeterCounts, Settings};
 use observe::provision::Provisioning;
 use wire::element::Mapping;
 
+pub use crate::observation::{Observation, Tally};
 pub use json::{EXACT_MAX, Place};
 pub use output::{Format, IpfixError};
-pub use crate::observation::{Observation, Tally};
 
 use crate::capture::{Capture, CaptureError};
 use crate::observation::{Pipeline, Sink};
@@ -130,10 +130,7 @@ fn refuse_to_overwrite(run: &Run) -> Result<(), MeterError> {
     Ok(())
 }
 
-fn read<S: Sink>(
-    captures: &[PathBuf],
-    pipeline: &mut Pipeline<S>,
-) -> Result<(), CaptureError> {
+fn read<S: Sink>(captures: &[PathBuf], pipeline: &mut Pipeline<S>) -> Result<(), CaptureError> {
     let progress = Progress::new(captures);
     for path in captures {
         let read = Capture::open(path).and_then(|capture| {

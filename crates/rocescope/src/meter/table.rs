@@ -10,8 +10,8 @@ use observe::window::Window;
 use wire::frame::{Lie, NotRoce};
 
 use super::streams::{COUNT_HEADS, Stream, Streams};
-use crate::observation::Tally;
 use crate::layout::{cell, lines, push_stream_name, stream_name_len};
+use crate::observation::Tally;
 
 /// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.
 ///

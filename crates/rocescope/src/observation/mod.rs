@@ -254,11 +254,9 @@ impl<S: Sink> Pipeline<S> {
         let position = self.position();
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
         let mut closed = Vec::new();
-        self.meter.take_changed_up_to(
-            max,
-            &mut |c| closed.push(c),
-            |ids, snapshot| sink.snapshot(ids, snapshot),
-        );
+        self.meter.take_changed_up_to(max, &mut |c| closed.push(c), |ids, snapshot| {
+            sink.snapshot(ids, snapshot)
+        });
         for epoch in closed {
             coverage.closed(position, epoch, &mut |c| sink.closed(c));
         }
@@ -558,8 +556,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
         match item {
             Item::Section => self.end_counters(),
             Item::Interface { counters } => {
-                let number =
-                    if counters { self.coverage.add_counter(self.position()) } else { 0 };
+                let number = if counters { self.coverage.add_counter(self.position()) } else { 0 };
                 self.counters.push(Counter { number, ..Counter::default() });
             }
             Item::Statistics(statistics) => self.statistics(&statistics),

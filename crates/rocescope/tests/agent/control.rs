@@ -117,8 +117,13 @@ fn a_reload_takes_new_windows_and_a_bad_file_changes_nothing() {
         .iter()
         .map(|r| (r.epoch_id, r.report_id, r.snapshot.window.get(), r.snapshot.flags.0))
         .collect();
-    let expected =
-        [(1, 1, 1024, 0x20), (1, 2, 1024, 0x20), (1, 3, 1024, 0x21), (2, 1, 64, 0x20), (2, 2, 64, 0x21)];
+    let expected = [
+        (1, 1, 1024, 0x20),
+        (1, 2, 1024, 0x20),
+        (1, 3, 1024, 0x21),
+        (2, 1, 64, 0x20),
+        (2, 2, 64, 0x21),
+    ];
     assert_eq!(seen, expected);
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0), "{said}");

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -159,14 +159,14 @@ impl Server {
     }
 
     pub fn plain(&self) -> Connection {
-        Connection { stream: Box::new(self.tcp()), collector: Collector::new() }
+        begun(Connection { stream: Box::new(self.tcp()), collector: Collector::new() })
     }
 
     /// The next connection, its handshake done.
     pub fn accept(&self) -> Connection {
         let (tls, result) = self.shake_hands();
         result.expect("a handshake");
-        Connection { stream: Box::new(tls), collector: Collector::new() }
+        begun(Connection { stream: Box::new(tls), collector: Collector::new() })
     }
 
     /// The next connection, and what became of its handshake.
@@ -181,11 +181,19 @@ impl Server {
     }
 }
 
+/// Waits for the first message: frames before it are not this session's.
+fn begun(mut connection: Connection) -> Connection {
+    connection.until(|collector| collector.messages > 0);
+    connection
+}
+
 impl Connection {
     /// Reads until something is so.
     #[track_caller]
     pub fn until(&mut self, is_so: impl Fn(&Collector) -> bool) {
+        let started = Instant::now();
         while !is_so(&self.collector) {
+            assert!(started.elapsed() < HANGS, "not so: {:?}", self.collector.heard);
             assert!(self.read(), "closed before it was so: {:?}", self.collector.heard);
         }
     }

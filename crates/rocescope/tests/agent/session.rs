@@ -10,9 +10,7 @@ use rocescope::agent::disabled::Disabled;
 use rocescope::agent::session::{CHUNK, ExportSession, SessionSettings};
 use rocescope::capture::{Item, Visitor as _};
 
-use super::support::{
-    Collector, DOMAIN, READ, at, begun, roce, rules, sends, settings, show,
-};
+use super::support::{Collector, DOMAIN, READ, at, begun, roce, rules, sends, settings, show};
 
 // SEQ-6.1, SEQ-6.3, SEQ-6.4, SEQ-7.14
 #[test]
@@ -59,14 +57,14 @@ fn a_sign_of_life_is_the_latest_report_under_its_old_id_and_changed_epochs_have_
     assert_eq!(collector.heard, []);
     sends(&mut session, 19_999, 18, 10..11);
     // The interval's own report of what has changed goes first.
-    collector.listen(&mut session, at(20_000));
+    collector.listen(&mut session, at(21_000));
     let verdicts: Vec<_> = collector.heard.iter().map(|(r, v)| (r.snapshot.key.qp, *v)).collect();
     let accepted = Verdict::Accepted { missing: 0, last: false };
     assert_eq!(verdicts[0], (18, accepted));
     assert_eq!(verdicts[1], (17, Verdict::Repeated));
     assert_eq!(session.counts().signs_of_life, count_repeated(&collector));
     let heard = collector.session.epoch(DOMAIN, 1).expect("kept").heard_ms;
-    assert_eq!(heard, 20_000);
+    assert_eq!(heard, 21_000);
 }
 
 fn count_repeated(collector: &Collector) -> u64 {
@@ -182,7 +180,8 @@ fn only_a_higher_revision_takes_a_stream_off_the_list() {
     let mut disabled = Disabled::new(1);
     assert!(disabled.add(key, 4));
     let revised = |revision| {
-        let rules = Rule::everything(Window::new(16).expect("a window")).map(|r| Rule { revision, ..r });
+        let rules =
+            Rule::everything(Window::new(16).expect("a window")).map(|r| Rule { revision, ..r });
         Provisioning::new(rules.to_vec(), 8).expect("attested")
     };
     assert!(!disabled.provision(&revised(4)));
@@ -224,7 +223,8 @@ fn a_new_generation_closes_the_epoch_and_the_next_packet_begins_another() {
     sends(&mut session, 6, 17, 10..11);
     session.end();
     collector.listen(&mut session, at(10));
-    let requests: Vec<_> = collector.accepted().iter().map(|r| r.snapshot.counts.requests).collect();
+    let requests: Vec<_> =
+        collector.accepted().iter().map(|r| r.snapshot.counts.requests).collect();
     assert_eq!(requests, [10, 1]);
 }
 

@@ -97,6 +97,7 @@ pub struct Collector {
     bindings: BTreeMap<u16, Binding>,
     pub session: Session,
     pub heard: Vec<(Report, Verdict)>,
+    pub messages: u64,
     octets: Vec<u8>,
 }
 
@@ -107,6 +108,7 @@ impl Collector {
             bindings: BTreeMap::new(),
             session: Session::new(collect::Limits::default(), 3),
             heard: Vec::new(),
+            messages: 0,
             octets: Vec::new(),
         }
     }
@@ -124,7 +126,7 @@ impl Collector {
     }
 
     fn message(&mut self, octets: &[u8], now_ms: u64) {
-        let Self { decoder, bindings, session, heard, .. } = self;
+        let Self { decoder, bindings, .. } = self;
         let mut reports = Vec::new();
         let header = decoder.message(octets, &mut |event| match event {
             Event::Template { layout, .. } => {
@@ -144,9 +146,10 @@ impl Collector {
             other => panic!("{other:?}"),
         });
         let header = header.expect("a message");
+        self.messages += 1;
         for (point, report) in reports {
-            let verdict = session.receive(header.domain, point, &report, now_ms);
-            heard.push((report, verdict));
+            let verdict = self.session.receive(header.domain, point, &report, now_ms);
+            self.heard.push((report, verdict));
         }
     }
 

@@ -12,13 +12,15 @@ use super::program::{ROCESCOPE, Room, Running, TLS, Writer};
 use super::support::{Collector, SEND, roce};
 
 fn capture(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/captures/softroce").join(name);
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/captures/softroce").join(name);
     format!("file = {:?}\npace = \"fast\"", path.display().to_string())
 }
 
 /// The final reports that `rocescope meter` makes of the same capture.
 fn offline(name: &str) -> Vec<(u64, u64, u64, u64)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/captures/softroce").join(name);
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/captures/softroce").join(name);
     let output = Command::new(ROCESCOPE)
         .args(["meter", "--attest-all", "--json"])
         .arg(path)

@@ -537,11 +537,16 @@ fn a_source_is_an_interface_or_a_file_and_all_are_of_one_kind() {
          ring_octets = 65536\n",
     );
     let [first, second] = &read.sources.interfaces[..] else { panic!("{:?}", read.sources) };
-    assert_eq!((first.name.as_str(), first.promiscuous, first.ring_octets), ("eth0", false, 64 << 20));
-    assert_eq!((second.name.as_str(), second.promiscuous, second.ring_octets), ("eth1", true, 65536));
-    let read = device(
-        "[[source]]\nfile = \"a.pcap\"\n[[source]]\nfile = \"/b.pcap\"\npace = \"fast\"\n",
+    assert_eq!(
+        (first.name.as_str(), first.promiscuous, first.ring_octets),
+        ("eth0", false, 64 << 20)
     );
+    assert_eq!(
+        (second.name.as_str(), second.promiscuous, second.ring_octets),
+        ("eth1", true, 65536)
+    );
+    let read =
+        device("[[source]]\nfile = \"a.pcap\"\n[[source]]\nfile = \"/b.pcap\"\npace = \"fast\"\n");
     let [first, second] = &read.sources.files[..] else { panic!("{:?}", read.sources) };
     assert_eq!((&*first.file.path, first.pace), (Path::new("etc/a.pcap"), Pace::Capture));
     assert_eq!((&*second.file.path, second.pace), (Path::new("/b.pcap"), Pace::Fast));

@@ -22,8 +22,8 @@ use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 use rocescope::replay::{self, ReplayError};
 
 use cli::{
-    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs, MeterArgs,
-    ReplayArgs, check_captures,
+    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs,
+    MeterArgs, ReplayArgs, check_captures,
 };
 
 /// Large tables on huge pages: see `.cargo/config.toml`.

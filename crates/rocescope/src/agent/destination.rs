@@ -210,3 +210,17 @@ async fn until_closed(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_between_attempts_is_at_least_half_of_itself_and_never_longer() {
+        let wait = Duration::from_secs(8);
+        for _ in 0..1000 {
+            let jittered = jittered(wait);
+            assert!(jittered >= wait / 2 && jittered <= wait, "{jittered:?}");
+        }
+    }
+}

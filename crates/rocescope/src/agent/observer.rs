@@ -161,8 +161,11 @@ impl Observer {
                     Ok(event) => self.event(event),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
+                        // None of them ends without saying so, unless by a fault of ours.
+                        tracing::error!("every source is gone");
                         self.running = 0;
-                        std::thread::sleep(TICK);
+                        self.sessions(|session| session.gap(Cause::CaptureGap));
+                        self.stop();
                     }
                 }
             } else {

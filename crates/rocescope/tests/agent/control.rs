@@ -69,7 +69,7 @@ fn the_operator_sees_and_steers_an_agent_that_runs() {
     writer.frame(1003, &roce(17, SEND, 8));
     hear(&mut connection, 7);
     drop(writer);
-    let reports = connection.to_the_end().accepted();
+    let reports = connection.heard_out().accepted();
     let seen: Vec<_> = reports
         .iter()
         .map(|r| (r.epoch_id, r.report_id, r.snapshot.flags.0, r.snapshot.counts.requests))
@@ -112,7 +112,7 @@ fn a_reload_takes_new_windows_and_a_bad_file_changes_nothing() {
     hear(&mut connection, 4);
     agent.signal("TERM");
     let seen: Vec<_> = connection
-        .to_the_end()
+        .heard_out()
         .accepted()
         .iter()
         .map(|r| (r.epoch_id, r.report_id, r.snapshot.window.get(), r.snapshot.flags.0))

@@ -70,7 +70,7 @@ fn inside_counters_are_what_the_generator_sent() {
         (1..5).all(|qp| requests(collector, qp) == 2000) && requests(collector, 5) == 1800
     });
     agent.signal("TERM");
-    let mut collector = connection.to_the_end();
+    let mut collector = connection.heard_out();
     collector.accepted();
     let epochs = collector.end();
     assert_eq!(epochs.len(), 5);
@@ -109,7 +109,7 @@ fn inside_a_small_ring_drops() {
     });
     generator.sendpacket(roce(1, SEND, 20_000)).expect("sent");
     agent.signal("TERM");
-    let mut collector = connection.to_the_end();
+    let mut collector = connection.heard_out();
     collector.accepted();
     // Where the drops were is not known, so the epoch from before them ends with a qualification.
     let epochs = collector.end();

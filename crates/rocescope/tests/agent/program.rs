@@ -200,7 +200,7 @@ impl Connection {
 
     /// Reads to the end that TLS itself tells of: nothing was cut off.
     #[track_caller]
-    pub fn to_the_end(mut self) -> Collector {
+    pub fn heard_out(mut self) -> Collector {
         while self.read() {}
         self.collector
     }

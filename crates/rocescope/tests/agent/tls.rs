@@ -76,7 +76,7 @@ fn a_capture_that_is_played_arrives_over_tls_as_the_meter_has_it() {
         let server = room.server();
         let config = room.config(&server, &capture(name), TLS);
         let agent = Running::agent(&config);
-        let collector = server.accept().to_the_end();
+        let collector = server.accept().heard_out();
         let (code, said) = agent.ended();
         assert_eq!(code, Some(0), "{said}");
         let (epochs, expected) = (stored(collector), offline(name));
@@ -128,7 +128,7 @@ fn a_collector_can_be_known_by_its_fingerprint() {
     assert!(said.contains(&format!("sha256:{}", digest("ca-collector.pem"))), "{said}");
     let config = room.config(&server, &capture(name), &export(digest("ca-collector.pem")));
     let agent = Running::agent(&config);
-    assert_eq!(stored(server.accept().to_the_end()), offline(name));
+    assert_eq!(stored(server.accept().heard_out()), offline(name));
     assert_eq!(agent.ended().0, Some(0));
 }
 
@@ -152,7 +152,7 @@ fn a_connection_that_is_cut_is_made_again_with_fresh_epochs() {
     second.until(|collector| !collector.heard.is_empty());
     // SIGTERM: finals out, then the end that TLS tells of.
     agent.signal("TERM");
-    let mut collector = second.to_the_end();
+    let mut collector = second.heard_out();
     let reports = collector.accepted();
     let ids: Vec<_> = reports.iter().map(|r| (r.epoch_id, r.report_id)).collect();
     assert_eq!(ids, [(1, 1), (1, 2)]);
@@ -171,7 +171,7 @@ fn without_tls_the_same_arrives_on_this_machine() {
     let name = "e1_write_loss2.rcv.pcap";
     let config = room.config(&server, &capture(name), &format!("plain_tcp = \"{words}\""));
     let agent = Running::agent(&config);
-    assert_eq!(stored(server.plain().to_the_end()), offline(name));
+    assert_eq!(stored(server.plain().heard_out()), offline(name));
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0));
     assert!(said.contains("WITHOUT TLS"), "{said}");

@@ -46,6 +46,7 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
             let ipfix = &collector.ipfix;
             [&ipfix.certificate, &ipfix.private_key, &ipfix.authority]
                 .into_iter()
+                .chain(&ipfix.revocation)
                 .for_each(&mut expect_file);
             let directory = &collector.store.directory;
             if directory.path.exists() && !directory.path.is_dir() {
@@ -259,6 +260,9 @@ fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Re
     writeln!(f, "listens     on {} for IPFIX, with mutual TLS 1.3", ipfix.listen)?;
     writeln!(f, "certificate {}, its key {}", ipfix.certificate, ipfix.private_key)?;
     writeln!(f, "trusts      {}", ipfix.authority)?;
+    if let Some(revocation) = &ipfix.revocation {
+        writeln!(f, "but not     what {revocation} revokes")?;
+    }
     writeln!(
         f,
         "gives up    an epoch without a report for {} s, as incomplete",

@@ -27,6 +27,8 @@ pub enum Command {
     Dump(DumpArgs),
     Check(CheckArgs),
     Agent(AgentArgs),
+    Collector(CollectorArgs),
+    Pki(PkiArgs),
 }
 
 const DISCOVER_EXAMPLE: &str = "\
@@ -209,6 +211,38 @@ pub enum CtlRequest {
 pub struct CheckArgs {
     /// A configuration of an agent or of a collector.
     pub file: PathBuf,
+}
+
+/// Collect reports over mutual TLS, validate them, and keep what came of every epoch.
+#[derive(Args)]
+#[command(after_help = "Example:\n  rocescope collector --config collector.toml")]
+pub struct CollectorArgs {
+    /// The collector's configuration. SIGHUP reads it anew.
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// Certificates and configurations for trying out.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  rocescope pki init try\n  rocescope collector --config try/collector.toml"
+)]
+pub struct PkiArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: PkiCommand,
+}
+
+/// What `pki` does.
+#[derive(Subcommand)]
+pub enum PkiCommand {
+    /// Make a private authority, certificates and keys of a collector and an agent, and two
+    /// configurations that work together on this machine.
+    #[command(after_help = "Example:\n  rocescope pki init try")]
+    Init {
+        /// A directory, made if it is not there; no file in it is overwritten.
+        directory: PathBuf,
+    },
 }
 
 /// The drafts' elements under an enterprise number, with their default numbers.

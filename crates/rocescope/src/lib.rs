@@ -4,11 +4,13 @@
 pub mod agent;
 pub mod capture;
 pub mod check;
+pub mod collector;
 pub mod config;
 pub mod discover;
 pub mod dump;
 mod layout;
 pub mod meter;
 pub mod observation;
+pub mod pki;
 mod progress;
 pub mod replay;

@@ -5,7 +5,7 @@ mod cli;
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,15 +15,17 @@ use observe::meter::Settings;
 use observe::provision::{Generation, Provisioning, Rule};
 use rocescope::agent::{self, control};
 use rocescope::check::check;
+use rocescope::collector::{self, Disk};
 use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
 use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
+use rocescope::pki;
 use rocescope::replay::{self, ReplayError};
 
 use cli::{
     AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs,
-    MeterArgs, ReplayArgs, check_captures,
+    MeterArgs, PkiArgs, PkiCommand, ReplayArgs, check_captures,
 };
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
@@ -44,6 +46,13 @@ fn main() -> ExitCode {
         Command::Dump(args) => run_dump(&args),
         Command::Check(args) => run_check(&args),
         Command::Agent(args) => run_agent(args),
+        Command::Collector(args) => {
+            log();
+            collector::run(&args.config, Disk::open)
+        }
+        Command::Pki(PkiArgs { command: PkiCommand::Init { directory } }) => {
+            pki::init(&directory).map_err(one_line)
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,6 +65,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What happens is told on standard error, a line each.
+fn log() {
+    let terminal = io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(terminal).with_target(false).init();
 }
 
 /// Each problem is one line.
@@ -232,13 +247,6 @@ fn run_agent(args: AgentArgs) -> Done {
     }
     // clap has it that one of the two is there.
     let Some(config) = args.config else { return Ok(()) };
-    tell_what_happens();
+    log();
     agent::run(&config, seed()?)
-}
-
-/// What happens while a server runs, a line each on standard error.
-fn tell_what_happens() {
-    let told = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).try_init();
-    // One that is there already tells as well.
-    _ = told;
 }

@@ -72,7 +72,11 @@ pub struct Refusal {
 }
 
 impl Reader {
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    /// Reads the database at a path, which another process may be writing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self { path: path.to_owned(), connection: schema::reader(path)? })
     }
 

@@ -16,7 +16,7 @@ use super::{CollectorLimits, NamedFile, elements};
 pub(super) const KEYS: &[&str] = &["ipfix", "elements", "http", "store", "limits"];
 
 const IPFIX_KEYS: &[&str] =
-    &["listen", "certificate", "key", "authority", "inactivity_timeout_s", "peer"];
+    &["listen", "certificate", "key", "authority", "revocation", "inactivity_timeout_s", "peer"];
 const PEER_KEYS: &[&str] = &["name", "fingerprint", "domains"];
 
 /// A collector configuration.
@@ -45,6 +45,8 @@ pub struct Ipfix {
     pub private_key: NamedFile,
     /// The authority that the peers' certificates must come from.
     pub authority: NamedFile,
+    /// The certificates that the authority has revoked: one or more lists.
+    pub revocation: Option<NamedFile>,
     /// An epoch without a report for longer than this is incomplete.
     // SEQ-7.13
     pub inactivity_timeout: Duration,
@@ -136,6 +138,10 @@ fn ipfix(section: &Section<'_>, directory: &Path) -> Option<Ipfix> {
     let certificate = file(section, "certificate", directory);
     let private_key = file(section, "key", directory);
     let authority = file(section, "authority", directory);
+    let revocation = match section.value("revocation") {
+        Some(value) => named(&value, directory).map(Some),
+        None => Some(None),
+    };
     let timeout = section.number("inactivity_timeout_s", 1..=86_400, 60);
     let peers = peers(section);
     Some(Ipfix {
@@ -143,6 +149,7 @@ fn ipfix(section: &Section<'_>, directory: &Path) -> Option<Ipfix> {
         certificate: certificate?,
         private_key: private_key?,
         authority: authority?,
+        revocation: revocation?,
         inactivity_timeout: Duration::from_secs(timeout?),
         peers: peers?,
     })

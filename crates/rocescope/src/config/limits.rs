@@ -113,10 +113,20 @@ limits! {
     CollectorLimits, LIMIT_KEYS beside []:
     sessions_max = 1_024, 1, 65_536,
         "Transport Sessions at one time";
+    sessions_per_peer_max = 16, 1, 65_536,
+        "Transport Sessions of one peer at one time";
     handshakes_max = 64, 1, 65_536,
-        "connections whose TLS handshake is under way";
+        "connections whose TLS handshake is under way; one more ends the oldest";
     handshake_timeout_s = 10, 1, 300,
         "seconds for a TLS handshake";
+    first_message_timeout_s = 30, 1, 3_600,
+        "seconds for the first message of a Transport Session";
+    session_idle_timeout_s = 900, 1, 86_400,
+        "seconds without a whole message after which a Transport Session ends";
+    messages_per_second_max = 100_000, 1, 10_000_000,
+        "messages a second that are read from one Transport Session, more waiting in its socket";
+    malformed_in_a_row_max = 16, 1, 65_536,
+        "malformed messages one after the other, the last of which ends the Transport Session";
     domains_max = 64, 1, 65_536,
         "Observation Domains of one Transport Session";
     templates_max = 4_096, 1, 65_536,
@@ -129,10 +139,8 @@ limits! {
         "epochs that are kept at a time for one Transport Session";
     closed_retention_s = 60, 1, 2_592_000,
         "seconds for which a closed epoch is kept, to notice what contradicts it";
-    pfc_counters_max = 65_536, 1, 10_000_000,
-        "PFC counters whose readings are kept";
     reports_waiting_max = 65_536, 1, 10_000_000,
-        "results that wait for the store";
+        "results that wait for the store; no session is read while there are as many";
     archive_octets_max = 64 << 30, 1 << 20, 1 << 50,
         "octets of the raw archive, the oldest file going first";
     results_days_max = 90, 1, 36_500,

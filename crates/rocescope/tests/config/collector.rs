@@ -164,6 +164,18 @@ fn a_peer_is_known_by_a_name_or_a_fingerprint_for_domains_that_are_named() {
     }
 }
 
+// SEQ-10.1
+#[test]
+fn lists_of_what_is_revoked_may_be_named() {
+    assert_eq!(collector(LEAST).ipfix.revocation, None);
+    let with =
+        |value: &str| LEAST.replace("[ipfix]\n", &format!("[ipfix]\nrevocation = {value}\n"));
+    let revocation = collector(&with("\"crl.pem\"")).ipfix.revocation.unwrap();
+    assert_eq!(revocation.path, Path::new("etc/crl.pem"));
+    assert_eq!((revocation.line, revocation.key.as_str()), (2, "ipfix.revocation"));
+    assert_eq!(errors(&with("7")), ["a.toml:2: ipfix.revocation: 7, expected a path"]);
+}
+
 #[test]
 fn a_peer_that_stands_twice_is_refused() {
     let twice = format!("{LEAST}[[ipfix.peer]]\nname = \"AGENT.example\"\ndomains = [2]\n");

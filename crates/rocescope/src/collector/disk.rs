@@ -1,0 +1,177 @@
+//! What comes out of the sessions, on the disk: results in the database, and the raw stream in the
+//! archive.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use store::archive::{Archive, ArchiveLimits};
+use store::{Store, StoreError, StoreLimits};
+use tracing::{info, warn};
+use wire::ipfix::{Encoder, Layout, MESSAGE_MAX, TemplateKind};
+
+use super::clock::Clock;
+use super::raw::{Part, Raw};
+use super::sink::{Change, SessionFacts, SessionId, Sink, SinkError};
+use crate::config::Collector;
+
+const DAY_MS: u64 = 86_400_000;
+
+/// The folder of the archive in the store's directory.
+const ARCHIVE: &str = "archive";
+
+/// The store and the archive of a collector.
+#[derive(Debug)]
+pub struct Disk {
+    store: Store,
+    archive: Archive,
+    sessions: HashMap<SessionId, Open>,
+}
+
+/// A session that goes on.
+#[derive(Debug)]
+struct Open {
+    facts: SessionFacts,
+    templates: Templates,
+}
+
+/// What was defined by the last message in the archive.
+type Templates = BTreeMap<(u32, TemplateKind, u16), Arc<Layout>>;
+
+impl Disk {
+    /// Opens what is kept in a directory, or begins it, and tells what a run before left
+    /// unfinished.
+    ///
+    /// # Errors
+    /// It cannot be opened; in a line.
+    // SEQ-7.13
+    pub fn open(config: &Collector) -> Result<Self, String> {
+        let directory = &config.store.directory.path;
+        let age_max_ms = config.limits.results_days_max.saturating_mul(DAY_MS);
+        let limits = StoreLimits { results_age_max_ms: age_max_ms, ..StoreLimits::default() };
+        let of = |error: StoreError| format!("store.directory: {error}");
+        let (store, recovery) =
+            Store::open(directory, limits, Clock::new().now_ms()).map_err(of)?;
+        let limits = ArchiveLimits {
+            octets_max: config.limits.archive_octets_max,
+            age_max_ms,
+            ..ArchiveLimits::default()
+        };
+        let (archive, repairs) = Archive::open(&directory.join(ARCHIVE), limits).map_err(of)?;
+        if recovery.sessions_closed > 0 {
+            info!(
+                "the collector did not end in order: {} sessions are closed, {} epochs that were \
+                 open are incomplete",
+                recovery.sessions_closed, recovery.epochs_incomplete
+            );
+        }
+        for repair in repairs {
+            info!(
+                "the archive's segment {} of session {} is mended: {} whole messages, {} octets \
+                 behind them cut",
+                repair.number, repair.session.0, repair.messages, repair.octets_cut
+            );
+        }
+        Ok(Self { store, archive, sessions: HashMap::new() })
+    }
+
+    /// Where results are read, beside this.
+    ///
+    /// # Errors
+    /// The database cannot be opened once more.
+    pub fn reader(&self) -> Result<store::Reader, StoreError> {
+        self.store.reader()
+    }
+}
+
+impl Sink for Disk {
+    fn open_session(&mut self, facts: &SessionFacts) -> Result<SessionId, SinkError> {
+        let session = self.store.open_session(facts).map_err(failed)?;
+        let open = Open { facts: facts.clone(), templates: Templates::new() };
+        self.sessions.insert(session, open);
+        Ok(session)
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), SinkError> {
+        for change in changes {
+            if let Change::SessionClosed { session, closed_ms, .. } = change {
+                self.archive.close(*session, *closed_ms).map_err(failed)?;
+                self.sessions.remove(session);
+            }
+        }
+        // What an outcome comes of is never behind it.
+        self.archive.flush().map_err(failed)?;
+        self.store.apply(changes).map_err(failed)
+    }
+
+    fn archive(&mut self, session: SessionId, raw: &mut Raw) -> Result<(), SinkError> {
+        let Some(Open { facts, templates }) = self.sessions.get_mut(&session) else {
+            return Ok(());
+        };
+        while let Some((part, octets)) = raw.first() {
+            match part {
+                Part::Message { received_ms, .. } => {
+                    let restate = || restated(templates, *received_ms);
+                    self.archive
+                        .append(session, facts, *received_ms, octets, restate)
+                        .map_err(failed)?;
+                }
+                Part::Known { domain, layout } => {
+                    templates.insert((*domain, layout.kind(), layout.id()), layout.clone());
+                }
+                Part::Withdrawn { domain, kind, template: Some(template) } => {
+                    templates.remove(&(*domain, *kind, *template));
+                }
+                Part::Withdrawn { domain, kind, template: None } => {
+                    let all = (*domain, *kind, u16::MIN)..=(*domain, *kind, u16::MAX);
+                    let all: Vec<_> = templates.range(all).map(|(key, _)| *key).collect();
+                    for key in all {
+                        templates.remove(&key);
+                    }
+                }
+                Part::Note(entry) => self.archive.note(session, *entry).map_err(failed)?,
+            }
+            raw.take_first();
+        }
+        Ok(())
+    }
+
+    fn tend(&mut self, now_ms: u64) -> Result<(), SinkError> {
+        let store = self.store.retain(now_ms).map_err(failed);
+        let archive = self.archive.retain(now_ms).map_err(failed);
+        let (store, archive) = (store?, archive?);
+        let (epochs, readings) = (store.epochs_removed, store.readings_removed);
+        if epochs > 0 || readings > 0 || store.sessions_removed > 0 {
+            info!(
+                "beyond their time or room: {epochs} epochs, {readings} readings and {} sessions \
+                 are taken out",
+                store.sessions_removed
+            );
+        }
+        if archive.segments_removed > 0 {
+            info!(
+                "beyond their time or room: {} archive segments of {} octets are taken out",
+                archive.segments_removed, archive.octets_removed
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Messages that define these templates.
+fn restated(templates: &Templates, now_ms: u64) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let Ok(mut encoder) = Encoder::new(MESSAGE_MAX) else { return octets };
+    let export_time = u32::try_from(now_ms / 1_000).unwrap_or(u32::MAX);
+    for ((domain, ..), layout) in templates {
+        let mut writer = encoder.writer(*domain, export_time, &mut octets);
+        if let Err(error) = writer.template(layout.spec()) {
+            warn!("a template is not restated in the archive: {error}");
+        }
+        writer.finish();
+    }
+    octets
+}
+
+fn failed(error: StoreError) -> SinkError {
+    SinkError { disk_full: error.is_disk_full(), problem: error.to_string() }
+}

@@ -1,0 +1,29 @@
+//! `rocescope collector`: IPFIX in over mutual TLS, and what came of it to one who keeps it.
+//!
+//! [`intake`] is one Transport Session without a socket; around it are [`access`] (who may export),
+//! [`admission`] (how many), [`session`] (the pump of one stream) and [`writer`] (the thread that
+//! keeps what came of it). What is said of a report is decided in `observe`.
+
+pub mod access;
+mod admission;
+mod clock;
+mod disk;
+mod greeting;
+pub mod intake;
+mod listen;
+mod metrics;
+mod raw;
+mod refusal;
+mod run;
+mod session;
+mod sink;
+mod times;
+mod writer;
+
+pub use disk::Disk;
+pub use listen::Running;
+pub use metrics::{Metrics, Row, Sort};
+pub use raw::{Part, Raw};
+pub use refusal::Refusal;
+pub use run::run;
+pub use sink::{Change, EpochState, Rules, SessionFacts, SessionId, Sink, SinkError};

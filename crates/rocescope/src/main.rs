@@ -247,13 +247,6 @@ fn run_agent(args: AgentArgs) -> Done {
     }
     // clap has it that one of the two is there.
     let Some(config) = args.config else { return Ok(()) };
-    tell_what_happens();
+    log();
     agent::run(&config, seed()?)
-}
-
-/// What happens while a server runs, a line each on standard error.
-fn tell_what_happens() {
-    let told = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).try_init();
-    // One that is there already tells as well.
-    _ = told;
 }

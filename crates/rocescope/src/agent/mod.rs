@@ -62,7 +62,7 @@ struct Agent {
 impl Agent {
     fn prepare(device: Device, seed: u64) -> Result<Self, String> {
         if device.sources.is_empty() {
-            return Err("no [[source]], expected an interface or a file to observe".into());
+            tracing::warn!("no [[source]], so nothing is observed: name an interface or a file");
         }
         if device.exports.is_empty() {
             return Err("no [[export]], expected a collector to report to".into());

@@ -14,7 +14,7 @@ pub fn run(root: &Path, quick: bool) -> anyhow::Result<()> {
     if quick {
         return Ok(());
     }
-    step(root, "tests", &["test", "--workspace"])?;
+    step(root, "tests", &["test", "--workspace", "--no-fail-fast"])?;
     harness(root)
 }
 

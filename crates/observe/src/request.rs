@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use wire::frame::{BTH_LEN, Bth, ICRC_LEN, Lie, Opcode, Transport};
+use wire::frame::{Bth, Lie, Opcode, Transport};
 
 use crate::serial::Psn;
 
@@ -50,10 +50,7 @@ pub enum Violation {
 #[inline(always)]
 pub fn classify(bth: &Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
     // SEND and WRITE with their immediate forms; SEND with invalidate is beyond.
-    if bth.opcode.0 <= 0x0b
-        && bth.version == 0
-        && lie.is_none()
-        && transport_len >= least_len(bth.opcode, bth.pad)
+    if bth.opcode.0 <= 0x0b && bth.version == 0 && lie.is_none() && transport_len >= bth.least_len()
     {
         return Observed::Request(Psn::new(bth.psn));
     }
@@ -79,18 +76,10 @@ fn not_a_request(bth: Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
     } else if let Some(lie) = lie {
         Violation::Length(lie)
     } else {
-        let expected = least_len(opcode, bth.pad);
+        let expected = bth.least_len();
         Violation::TooShort { opcode, found: transport_len, expected }
     };
     Observed::Violation(violation)
-}
-
-/// Octets of the headers, the padding and the ICRC of a SEND or WRITE.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "a few dozen octets")]
-fn least_len(opcode: Opcode, pad: u8) -> u32 {
-    let extension = opcode.extension_len().unwrap_or(0);
-    (BTH_LEN + extension + usize::from(pad) + ICRC_LEN) as u32
 }
 
 impl fmt::Display for Violation {

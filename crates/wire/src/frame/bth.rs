@@ -58,6 +58,17 @@ impl Bth {
         }
     }
 
+    /// Octets from the header to the ICRC that its operation takes at least: its extension headers
+    /// and the padding that it names. An operation that is not defined has no extension headers
+    /// that we know of.
+    #[inline(always)]
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "a few dozen octets")]
+    pub fn least_len(&self) -> u32 {
+        let extension = self.opcode.extension_len().unwrap_or(0);
+        (BTH_LEN + extension + usize::from(self.pad) + ICRC_LEN) as u32
+    }
+
     /// The octets of the header; bits beyond a field's width are cut off, reserved bits are zero.
     #[must_use]
     pub const fn to_octets(&self) -> [u8; BTH_LEN] {

@@ -121,9 +121,7 @@ impl Packet {
     #[inline]
     #[must_use]
     pub fn extension_fits(&self) -> bool {
-        let extension = self.bth.opcode.extension_len().unwrap_or(0);
-        let need = BTH_LEN + extension + usize::from(self.bth.pad) + ICRC_LEN;
-        usize::try_from(self.transport_len).is_ok_and(|len| len >= need)
+        self.transport_len >= self.bth.least_len()
     }
 
     /// Whether the extension headers of the opcode were captured in full. Where this is false

@@ -50,16 +50,21 @@ pub enum Violation {
 #[inline(always)]
 pub fn classify(bth: &Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
     // SEND and WRITE with their immediate forms; SEND with invalidate is beyond.
-    if bth.opcode.0 <= 0x0b && bth.version == 0 && lie.is_none() && transport_len >= bth.least_len()
-    {
+    if bth.opcode.0 <= 0x0b && bth.version == 0 && lie.is_none() && bth.fits(transport_len) {
         return Observed::Request(Psn::new(bth.psn));
     }
-    not_a_request(*bth, transport_len, lie)
+    not_a_request(bth.opcode, bth.version, bth.least_len(), transport_len, lie)
 }
 
+/// Takes numbers: a header that is handed on would have to be put together for every packet.
 #[inline(never)]
-fn not_a_request(bth: Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
-    let opcode = bth.opcode;
+fn not_a_request(
+    opcode: Opcode,
+    version: u8,
+    least_len: u32,
+    transport_len: u32,
+    lie: Option<Lie>,
+) -> Observed {
     if opcode == Opcode::CNP {
         return Observed::Cnp;
     }
@@ -69,15 +74,14 @@ fn not_a_request(bth: Bth, transport_len: u32, lie: Option<Lie>) -> Observed {
     if opcode.is_response() {
         return Observed::Response;
     }
-    let violation = if bth.version != 0 {
-        Violation::Version(bth.version)
+    let violation = if version != 0 {
+        Violation::Version(version)
     } else if opcode.0 > 0x0b {
         Violation::Opcode(opcode)
     } else if let Some(lie) = lie {
         Violation::Length(lie)
     } else {
-        let expected = bth.least_len();
-        Violation::TooShort { opcode, found: transport_len, expected }
+        Violation::TooShort { opcode, found: transport_len, expected: least_len }
     };
     Observed::Violation(violation)
 }

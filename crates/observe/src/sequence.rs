@@ -62,6 +62,17 @@ pub enum Step {
     NeedsLabels,
 }
 
+impl Step {
+    /// Whether the request was counted in the epoch.
+    #[inline]
+    pub const fn is_accounted(self) -> bool {
+        matches!(
+            self,
+            Self::Advanced { .. } | Self::Filled | Self::Repeated | Self::UnclassifiedLate
+        )
+    }
+}
+
 /// Why a request cannot be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discontinuity {

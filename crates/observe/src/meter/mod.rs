@@ -27,7 +27,7 @@ use crate::serial::Psn;
 use crate::window::Labels;
 
 /// Arrivals that are looked up together: enough for the memory system to work on several at once.
-pub const BATCH: usize = 32;
+pub const BATCH: usize = 64;
 
 /// One eligible request.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,13 @@ impl Arrival {
         psn: Psn::new(0),
         time_ns: 0,
     };
+}
+
+/// Arrivals of one stream behind each other, and what its context is found by.
+#[derive(Clone, Copy, Default)]
+struct Burst {
+    len: usize,
+    tag: Tag,
 }
 
 /// The bounds of a meter. All of them are shown to operators.
@@ -154,40 +161,61 @@ impl Meter {
         self.table.len()
     }
 
-    /// Follows arrivals in their order. Lookups of up to [`BATCH`] overlap.
+    /// Follows arrivals in their order. Lookups of up to [`BATCH`] overlap, and a burst of one
+    /// stream needs a single one.
     pub fn observe(&mut self, arrivals: &[Arrival], out: &mut impl FnMut(Closed)) {
         for batch in arrivals.chunks(BATCH) {
-            let mut tags = [0; BATCH];
+            let mut bursts = [Burst::default(); BATCH];
+            let mut count = 0;
+            for burst in batch.chunk_by(|one, next| one.key == next.key) {
+                bursts[count] = Burst { len: burst.len(), tag: self.table.tag(&burst[0].key) };
+                count += 1;
+            }
+            let bursts = &bursts[..count];
             let mut found = [None; BATCH];
-            for (tag, arrival) in tags.iter_mut().zip(batch) {
-                *tag = self.table.tag(&arrival.key);
+            for (found, burst) in found.iter_mut().zip(bursts) {
+                *found = self.table.candidate(burst.tag);
             }
-            for (found, tag) in found.iter_mut().zip(&tags).take(batch.len()) {
-                *found = self.table.candidate(*tag);
-            }
-            self.table.touch(&found[..batch.len()]);
-            for ((arrival, tag), found) in batch.iter().zip(tags).zip(found) {
-                self.arrive(arrival, tag, found, out);
+            self.table.touch(&found[..count]);
+            let mut rest = batch;
+            for (burst, found) in bursts.iter().zip(found) {
+                let (arrivals, behind) = rest.split_at(burst.len);
+                self.arrive(arrivals, burst.tag, found, out);
+                rest = behind;
             }
         }
     }
 
+    /// A burst: all of one stream.
     #[inline]
     fn arrive(
         &mut self,
-        arrival: &Arrival,
+        burst: &[Arrival],
         tag: Tag,
         candidate: Option<u32>,
         out: &mut impl FnMut(Closed),
     ) {
-        self.now_ns = self.now_ns.max(arrival.time_ns);
-        if self.settings.idle_ns.is_some() {
-            self.close_idle(out);
+        let key = &burst[0].key;
+        let mut found = candidate.filter(|index| self.table[*index].key == *key);
+        let mut rest = burst;
+        while let [arrival, behind @ ..] = rest {
+            self.now_ns = self.now_ns.max(arrival.time_ns);
+            let mut together = rest;
+            if self.settings.idle_ns.is_some() {
+                // Silence ends an epoch before the request that ends the silence.
+                self.close_idle(out);
+                together = &rest[..1];
+            }
+            if found.is_none() {
+                found = self.find_or_admit(key, tag, out);
+            }
+            let followed = found.map_or(0, |index| self.follow(index, together));
+            rest = match found {
+                _ if followed > 0 => &rest[followed..],
+                Some(index) if !self.cannot_place(index, arrival, out) => rest,
+                _ => behind,
+            };
         }
-        let known = candidate.filter(|index| self.table[*index].key == arrival.key);
-        let found = known.or_else(|| self.find_or_admit(&arrival.key, tag, out));
-        let Some(index) = found else { return };
-        self.request(index, arrival.psn, arrival.time_ns, out);
     }
 
     /// A stream that the table does not hold, or did not when the batch was looked up.
@@ -223,50 +251,56 @@ impl Meter {
         None
     }
 
-    #[inline(always)]
-    fn request(&mut self, index: u32, psn: Psn, time_ns: u64, out: &mut impl FnMut(Closed)) {
+    /// Accounts requests to the open epoch of a context, for as long as they have a place in it;
+    /// says how many.
+    #[inline]
+    fn follow(&mut self, index: u32, requests: &[Arrival]) -> usize {
         let context = &mut self.table[index];
-        let Some(sequence) = &mut context.sequence else {
-            return self.request_without_epoch(index, psn, time_ns);
-        };
-        match sequence.step(psn, context.window) {
-            Step::Advanced { .. } | Step::Filled | Step::Repeated | Step::UnclassifiedLate => {
-                self.counts.time_backwards += u64::from(time_ns < context.last_ns);
-                self.counts.accounted += 1;
-                context.last_ns = time_ns;
-                self.rosters.accounted(index);
+        let Some(sequence) = &mut context.sequence else { return 0 };
+        let (mut followed, mut backwards) = (0, 0);
+        for request in requests {
+            if !sequence.step(request.psn, context.window).is_accounted() {
+                break;
             }
-            step => self.cannot_place(index, step, psn, time_ns, out),
+            backwards += u64::from(request.time_ns < context.last_ns);
+            context.last_ns = request.time_ns;
+            self.now_ns = self.now_ns.max(request.time_ns);
+            followed += 1;
         }
+        if followed > 0 {
+            self.counts.time_backwards += backwards;
+            self.counts.accounted += followed as u64;
+            self.rosters.accounted(index);
+        }
+        followed
     }
 
-    /// The steps that changed nothing.
+    /// A request that has no place in the open epoch of its context, if there is one. Says whether
+    /// it was dealt with; where not, it now has a place.
     #[cold]
     fn cannot_place(
         &mut self,
         index: u32,
-        step: Step,
-        psn: Psn,
-        time_ns: u64,
+        request: &Arrival,
         out: &mut impl FnMut(Closed),
-    ) {
-        let cause = match step {
+    ) -> bool {
+        let Arrival { psn, time_ns, .. } = *request;
+        let context = &mut self.table[index];
+        let Some(sequence) = &mut context.sequence else {
+            self.request_without_epoch(index, psn, time_ns);
+            return true;
+        };
+        let cause = match sequence.step(psn, context.window) {
             Step::Discontinuity(Discontinuity::Ambiguous) => Cause::Ambiguous,
             Step::Discontinuity(Discontinuity::Jump(d)) => Cause::Jump(d),
-            Step::NeedsLabels if self.give_labels(index) => {
-                return self.request_again(index, psn, time_ns, out);
-            }
+            Step::NeedsLabels if self.give_labels(index) => return false,
             Step::NeedsLabels => Cause::LabelMemory,
             _ => Cause::Exhausted,
         };
         // SEQ-4.10: the old epoch closes first, and the request is counted in the new one only.
         self.close(index, cause, out);
         self.begin(index, psn, time_ns);
-    }
-
-    #[inline(never)]
-    fn request_again(&mut self, index: u32, psn: Psn, time_ns: u64, out: &mut impl FnMut(Closed)) {
-        self.request(index, psn, time_ns, out);
+        true
     }
 
     /// Gives the open epoch of a context its labels, where there is memory for them.

@@ -318,7 +318,7 @@ impl ExportSession {
     }
 
     /// What was observed.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> Tally {
         self.pipeline.tally()
     }
 

@@ -139,13 +139,14 @@ impl Capture {
         let mut parser = Parser::new(limits);
         let mut window = Refill::new();
         loop {
+            // The packets have a way of their own: nothing else is as frequent.
+            let mut data = window.data();
+            while let Some((consumed, record)) = parser.packet(data) {
+                visitor.packet(&record);
+                data = &data[consumed..];
+            }
+            window.keep(data.len());
             let step = match parser.next(window.data(), window.at_end) {
-                // The packets have a way of their own: nothing else is as frequent.
-                Ok(Step::Packet { consumed, record }) => {
-                    visitor.packet(&record);
-                    window.consume(consumed);
-                    continue;
-                }
                 Ok(Step::Need(needed)) => {
                     visitor.pause();
                     match window.fill(&mut *self.input, needed) {
@@ -164,6 +165,7 @@ impl Capture {
             };
             let consumed = step.consumed();
             match step {
+                Step::Packet { record, .. } => visitor.packet(&record),
                 Step::Section { .. } => visitor.item(Item::Section),
                 Step::Interface { .. } => visitor.item(Item::Interface { counters: self.pcapng }),
                 Step::Statistics { statistics, .. } => visitor.item(Item::Statistics(statistics)),
@@ -177,7 +179,7 @@ impl Capture {
                     return Ok(());
                 }
                 Step::End => return Ok(()),
-                Step::Skipped { .. } | Step::Packet { .. } | Step::Need(_) => {}
+                Step::Skipped { .. } | Step::Need(_) => {}
             }
             window.consume(consumed);
         }
@@ -226,7 +228,11 @@ impl Refill {
         &self.octets[self.start..self.end]
     }
 
-    #[inline]
+    /// All but the last `count` octets have been consumed.
+    fn keep(&mut self, count: usize) {
+        self.start = self.end - count;
+    }
+
     fn consume(&mut self, count: usize) {
         self.start += count;
     }

@@ -98,10 +98,13 @@ impl Stream {
     }
 }
 
+/// Streams that are allocated together: there can be a million, and growing copies none of them.
+const CHUNK: usize = 4096;
+
 /// All streams, in the order in which their contexts were made.
 #[derive(Debug, Default)]
 pub struct Streams {
-    by_context: Vec<Option<Stream>>,
+    by_context: Vec<Vec<Option<Stream>>>,
     /// Streams whose context went to another one.
     evicted: u64,
 }
@@ -121,10 +124,10 @@ impl Streams {
 
     fn stream(&mut self, context: u32, key: &StreamKey) -> &mut Stream {
         let index = context as usize;
-        if index >= self.by_context.len() {
-            self.by_context.resize_with(index + 1, || None);
+        while index / CHUNK >= self.by_context.len() {
+            self.by_context.push(vec![None; CHUNK]);
         }
-        let place = &mut self.by_context[index];
+        let place = &mut self.by_context[index / CHUNK][index % CHUNK];
         if place.as_ref().is_some_and(|stream| stream.key != *key) {
             self.evicted += 1;
             *place = None;
@@ -139,7 +142,8 @@ impl Streams {
 
     /// The streams, those that deserve a look first.
     pub fn ranked(&self) -> Vec<&Stream> {
-        let mut all: Vec<_> = self.by_context.iter().flatten().map(|s| (s.rank(), s)).collect();
+        let all = self.by_context.iter().flatten().flatten();
+        let mut all: Vec<_> = all.map(|stream| (stream.rank(), stream)).collect();
         all.sort_by_key(|(rank, _)| *rank);
         all.into_iter().map(|(_, stream)| stream).collect()
     }

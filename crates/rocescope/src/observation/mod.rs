@@ -75,8 +75,10 @@ pub struct Pipeline<S> {
     counters: Vec<Counter>,
     mirror: MirrorSequence<MirrorSession>,
     /// Requests that wait for a full batch: the first `waiting_len` of these.
-    waiting: Box<[Arrival; BATCH]>,
+    waiting: [Arrival; BATCH],
     waiting_len: usize,
+    /// Whether frames may be decoded the short way.
+    short_way: bool,
     report_interval_ns: Option<u64>,
     next_report_ns: Option<u64>,
     time_ns: u64,
@@ -110,8 +112,9 @@ impl<S: Sink> Pipeline<S> {
             coverage: Coverage::new(finals_waiting_max),
             counters: Vec::new(),
             mirror: MirrorSequence::new(mirror_sessions_max),
-            waiting: Box::new([Arrival::EMPTY; BATCH]),
+            waiting: [Arrival::EMPTY; BATCH],
             waiting_len: 0,
+            short_way: observation.layer == Layer::Outer && !observation.check_icrc,
             report_interval_ns,
             next_report_ns: None,
             time_ns: 0,
@@ -163,9 +166,11 @@ impl<S: Sink> Pipeline<S> {
         &self.meter
     }
 
-    /// What was observed.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    /// What was observed so far.
+    pub fn tally(&self) -> Tally {
+        let mut tally = self.tally.clone();
+        tally.requests += count(self.waiting_len);
+        tally
     }
 
     /// Closed epochs that did not wait for the reading that would have covered them.
@@ -269,6 +274,7 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// What is not the most frequent kind of frame.
+    #[inline(never)]
     fn frame(&mut self, record: &Record<'_>) {
         let Ok(link) = record.link else {
             self.tally.unknown_link += 1;
@@ -314,22 +320,34 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// The time of the next packet.
-    #[inline]
+    #[inline(always)]
     fn time(&mut self, time_ns: u64) {
         if self.file_starts {
-            self.file_starts = false;
-            if time_ns.saturating_add(OVERLAP_NS) < self.time_ns {
-                self.sink.warn(
-                    "a capture file starts before the one in front of it ended: are they in order?"
-                        .to_owned(),
-                );
-                self.gap(Cause::FilesOverlap);
-                self.next_report_ns = None;
-            }
+            self.time_of_file(time_ns);
         }
         self.time_ns = time_ns;
         self.time_known = true;
-        let Some(interval_ns) = self.report_interval_ns else { return };
+        if self.report_interval_ns.is_some() {
+            self.report_when_due();
+        }
+    }
+
+    /// Where a file starts.
+    #[cold]
+    fn time_of_file(&mut self, time_ns: u64) {
+        self.file_starts = false;
+        if time_ns.saturating_add(OVERLAP_NS) < self.time_ns {
+            self.sink.warn(
+                "a capture file starts before the one in front of it ended: are they in order?"
+                    .to_owned(),
+            );
+            self.gap(Cause::FilesOverlap);
+            self.next_report_ns = None;
+        }
+    }
+
+    fn report_when_due(&mut self) {
+        let (time_ns, Some(interval_ns)) = (self.time_ns, self.report_interval_ns) else { return };
         match self.next_report_ns {
             Some(next_ns) if time_ns < next_ns => return,
             Some(_) => self.report(),
@@ -341,39 +359,49 @@ impl<S: Sink> Pipeline<S> {
     /// A packet that was decoded the long way.
     fn roce(&mut self, frame: &[u8], packet: &Packet) {
         self.tally.length_lies += u64::from(packet.lie.is_some());
+        if self.observation.check_icrc && !self.icrc_allows(frame, packet) {
+            return;
+        }
         let key = &mut self.waiting[self.waiting_len].key;
         (key.addresses, key.namespace) = (packet.addresses, packet.namespace);
-        self.identified(frame, packet.located(), packet.lie);
+        self.identified(packet.located(), packet.lie);
     }
 
     /// A packet whose addresses and namespace stand in the next place for an arrival.
     #[inline(always)]
-    fn identified(&mut self, frame: &[u8], found: Located, lie: Option<Lie>) {
-        if self.observation.check_icrc && !self.icrc_allows(frame, found) {
-            return;
-        }
-        let observed = classify(&found.bth, found.transport_len, lie);
-        self.tally.packet(observed, found.extension_captured());
+    fn identified(&mut self, found: Located, lie: Option<Lie>) {
         let arrival = &mut self.waiting[self.waiting_len];
-        arrival.key.qp = found.bth.qp;
-        arrival.key.pkey = found.bth.pkey;
-        match observed {
-            // A flow has a start and an end: without any time there is nothing to report.
-            Observed::Request(_) if !self.time_known => self.tally.before_time += 1,
+        (arrival.key.qp, arrival.key.pkey) = (found.bth.qp, found.bth.pkey);
+        match classify(&found.bth, found.transport_len, lie) {
             Observed::Request(psn) => {
-                arrival.psn = psn;
-                arrival.time_ns = self.time_ns;
+                (arrival.psn, arrival.time_ns) = (psn, self.time_ns);
+                if !found.extension_captured() {
+                    self.tally.extension_cut += 1;
+                }
+                // A flow has a start and an end: without any time there is nothing to report.
+                if !self.time_known {
+                    self.tally.requests += 1;
+                    self.tally.before_time += 1;
+                    return;
+                }
                 self.waiting_len += 1;
                 if self.waiting_len == BATCH {
                     self.flush();
                 }
             }
-            Observed::Violation(violation) => {
-                let key = arrival.key;
-                self.violation(&key, violation);
-            }
-            // SEQ-3.4
-            Observed::Response | Observed::Cnp | Observed::OtherTransport => {}
+            observed => self.no_request(observed),
+        }
+    }
+
+    /// A packet whose identity stands in the next place for an arrival, and which takes no
+    /// position.
+    #[inline(never)]
+    fn no_request(&mut self, observed: Observed) {
+        self.tally.packet(observed, || true);
+        // SEQ-3.4: nothing else touches a stream.
+        if let Observed::Violation(violation) = observed {
+            let key = self.waiting[self.waiting_len].key;
+            self.violation(&key, violation);
         }
     }
 
@@ -398,6 +426,7 @@ impl<S: Sink> Pipeline<S> {
     fn flush(&mut self) {
         let position = self.position();
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
+        self.tally.requests += count(self.waiting_len);
         self.meter.observe(&self.waiting[..self.waiting_len], &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
@@ -406,13 +435,12 @@ impl<S: Sink> Pipeline<S> {
 
     // SEQ-3.8: a packet that fails names no stream for certain, so it is a fault of the capture.
     #[inline(never)]
-    fn icrc_allows(&mut self, frame: &[u8], found: Located) -> bool {
-        let StreamKey { addresses, namespace, .. } = self.waiting[self.waiting_len].key;
-        match icrc::check(frame, &found.packet(addresses, namespace)) {
+    fn icrc_allows(&mut self, frame: &[u8], packet: &Packet) -> bool {
+        match icrc::check(frame, packet) {
             IcrcVerdict::Good => self.tally.icrc_good += 1,
             IcrcVerdict::Bad { .. } => {
                 self.tally.icrc_bad += 1;
-                self.gap_between(&addresses, Cause::IcrcMismatch);
+                self.gap_between(&packet.addresses, Cause::IcrcMismatch);
                 return false;
             }
             _ => self.tally.icrc_not_checked += 1,
@@ -534,17 +562,28 @@ impl<S: Sink> Visitor for Pipeline<S> {
             None => self.tally.without_time += 1,
         }
         self.tally.frames += 1;
-        let Observation { layer, sliced, .. } = self.observation;
-        let plain = layer == Layer::Outer && record.link == Ok(LinkType::Ethernet);
-        if plain && !record.damaged {
+        if self.short_way && record.link == Ok(LinkType::Ethernet) && !record.damaged {
+            let sliced = self.observation.sliced;
             let original_len = if sliced { u32::MAX } else { record.original_len };
             let key = &mut self.waiting[self.waiting_len].key;
             let (addresses, namespace) = (&mut key.addresses, &mut key.namespace);
             if let Some(found) = common(record.data, original_len, addresses, namespace) {
-                return self.identified(record.data, found, None);
+                return self.identified(found, None);
             }
         }
-        self.frame(record);
+        // Put together anew: were it lent, it would have to be in memory for every packet.
+        let Record { interface, link, time_ns, original_len, data, drops_before, .. } = *record;
+        let (outbound, damaged) = (record.outbound, record.damaged);
+        self.frame(&Record {
+            interface,
+            link,
+            time_ns,
+            original_len,
+            data,
+            drops_before,
+            outbound,
+            damaged,
+        });
     }
 
     fn pause(&mut self) {
@@ -566,4 +605,10 @@ impl<S: Sink> Visitor for Pipeline<S> {
             }
         }
     }
+}
+
+/// A number of arrivals as a count.
+fn count(len: usize) -> u64 {
+    // At most a batch.
+    len as u64
 }

@@ -66,11 +66,11 @@ pub struct Tally {
 impl Tally {
     /// A RoCEv2 packet, and whether its extension header was captured in full.
     #[inline(always)]
-    pub fn packet(&mut self, observed: Observed, extension_captured: bool) {
+    pub fn packet(&mut self, observed: Observed, extension_captured: impl FnOnce() -> bool) {
         match observed {
             Observed::Request(_) => {
                 self.requests += 1;
-                self.extension_cut += u64::from(!extension_captured);
+                self.extension_cut += u64::from(!extension_captured());
             }
             Observed::Violation(_) => self.violations += 1,
             Observed::Response => self.responses += 1,

@@ -17,7 +17,7 @@ const LINK_MASK: u32 = 0xffff;
 pub(super) struct Header {
     order: Order,
     /// Nanoseconds in a unit of the fraction of a second.
-    fraction_ns: u64,
+    fraction_ns: u16,
     link: Result<LinkType, UnknownLink>,
     snap_len: u32,
     /// The interface is still to be told of.
@@ -55,20 +55,20 @@ impl Header {
     #[inline]
     pub(super) fn record<'a>(&self, data: &'a [u8], limits: Limits) -> Option<(usize, Record<'a>)> {
         let (head, rest) = data.split_first_chunk::<RECORD_LEN>()?;
-        let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, o0, o1, o2, o3] = *head;
-        let captured_len = self.order.u32([c0, c1, c2, c3]);
+        let [seconds, fraction, captured_len, original_len] = self.order.four(head);
         if captured_len > limits.record_max || self.fresh {
             return None;
         }
         let data = rest.get(..size(captured_len))?;
-        let seconds = u64::from(self.order.u32([s0, s1, s2, s3]));
-        let fraction = u64::from(self.order.u32([f0, f1, f2, f3]));
         let record = Record {
             interface: 0,
             link: self.link,
             // Both are below 2^32, so the sum is below 2^63.
-            time_ns: Some(seconds * 1_000_000_000 + fraction * self.fraction_ns),
-            original_len: self.order.u32([o0, o1, o2, o3]),
+            time_ns: Some(
+                u64::from(seconds) * 1_000_000_000
+                    + u64::from(fraction) * u64::from(self.fraction_ns),
+            ),
+            original_len,
             data,
             drops_before: None,
             outbound: false,

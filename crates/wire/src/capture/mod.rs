@@ -208,18 +208,24 @@ impl Parser {
     /// as it was before; there is no way on in this file.
     #[inline]
     pub fn next<'a>(&mut self, data: &'a [u8], at_end: bool) -> Result<Step<'a>, Error> {
-        // The common case by itself, so that it can be inlined.
-        if let File::Classic(header) = &self.file
-            && let Some((consumed, record)) = header.record(data, self.limits)
-        {
-            self.offset += length(consumed);
-            return Ok(Step::Packet { consumed, record });
+        match self.packet(data) {
+            Some((consumed, record)) => Ok(Step::Packet { consumed, record }),
+            None => self.step(data, at_end),
         }
-        self.slow(data, at_end)
+    }
+
+    /// The packet at the start of `data` and the octets that it takes, where that is quickly said.
+    /// Where it is not, nothing has changed, and [`Parser::next`] says what there is.
+    #[inline]
+    pub fn packet<'a>(&mut self, data: &'a [u8]) -> Option<(usize, Record<'a>)> {
+        let File::Classic(header) = &self.file else { return None };
+        let (consumed, record) = header.record(data, self.limits)?;
+        self.offset += length(consumed);
+        Some((consumed, record))
     }
 
     #[inline(never)]
-    fn slow<'a>(&mut self, data: &'a [u8], at_end: bool) -> Result<Step<'a>, Error> {
+    fn step<'a>(&mut self, data: &'a [u8], at_end: bool) -> Result<Step<'a>, Error> {
         let step = match &mut self.file {
             File::Unknown => self.start(data, at_end)?,
             File::Classic(header) => header.next(data, self.limits, self.offset)?,
@@ -308,6 +314,17 @@ impl Order {
         match self {
             Self::Little => u32::from_le_bytes(octets),
             Self::Big => u32::from_be_bytes(octets),
+        }
+    }
+
+    /// Four numbers in a row: asked for the order once.
+    #[inline]
+    fn four(self, octets: &[u8; 16]) -> [u32; 4] {
+        let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3] = *octets;
+        let four = [[a0, a1, a2, a3], [b0, b1, b2, b3], [c0, c1, c2, c3], [d0, d1, d2, d3]];
+        match self {
+            Self::Little => four.map(u32::from_le_bytes),
+            Self::Big => four.map(u32::from_be_bytes),
         }
     }
 

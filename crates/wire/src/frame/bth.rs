@@ -3,12 +3,15 @@
 //! Only numbers are known here. Whether an opcode is welcome in a metered stream is a question
 //! for `observe`.
 
-use super::opcode::Opcode;
+use super::opcode::{EXTENSION_MAX, Opcode};
 
 /// Octets of the Base Transport Header.
 pub const BTH_LEN: usize = 12;
 /// Octets of the invariant CRC behind every RoCEv2 packet.
 pub const ICRC_LEN: usize = 4;
+/// Octets from the BTH to the ICRC in which every operation has room for what it takes at least.
+#[expect(clippy::cast_possible_truncation, reason = "a few dozen octets")]
+const LEAST_LEN_MAX: u32 = (BTH_LEN + EXTENSION_MAX + 3 + ICRC_LEN) as u32;
 /// The UDP destination port that says RoCEv2 (IANA), and the only thing that says so.
 pub const ROCE_PORT: u16 = 4791;
 
@@ -67,6 +70,14 @@ impl Bth {
     pub fn least_len(&self) -> u32 {
         let extension = self.opcode.extension_len().unwrap_or(0);
         (BTH_LEN + extension + usize::from(self.pad) + ICRC_LEN) as u32
+    }
+
+    /// Whether so many octets from the header to the ICRC hold what the operation takes at least.
+    #[inline(always)]
+    #[must_use]
+    pub fn fits(&self, transport_len: u32) -> bool {
+        // Most packets need no look at the operation, and a look at it is hard to predict.
+        transport_len >= LEAST_LEN_MAX || transport_len >= self.least_len()
     }
 
     /// The octets of the header; bits beyond a field's width are cut off, reserved bits are zero.

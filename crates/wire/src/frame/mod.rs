@@ -121,7 +121,7 @@ impl Packet {
     #[inline]
     #[must_use]
     pub fn extension_fits(&self) -> bool {
-        self.transport_len >= self.bth.least_len()
+        self.bth.fits(self.transport_len)
     }
 
     /// Whether the extension headers of the opcode were captured in full. Where this is false

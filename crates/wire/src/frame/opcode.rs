@@ -141,6 +141,10 @@ const XRCETH: u8 = 4;
 /// Octets of extension headers by opcode.
 static EXTENSION: [u8; 256] = extension_table();
 
+/// Octets that the extension headers of any operation take at most: those of an ATOMIC request of
+/// the Reliable Datagram transport.
+pub(super) const EXTENSION_MAX: usize = (RDETH + DETH + ATOMIC_ETH) as usize;
+
 const fn extension_table() -> [u8; 256] {
     let mut table = [RESERVED; 256];
     let mut operation = 0u8;
@@ -298,6 +302,12 @@ mod tests {
             assert_eq!(opcode.extension_len(), extension, "{opcode}");
             assert_eq!(opcode.is_response(), response, "{opcode}"); // SEQ-3.4
         }
+    }
+
+    #[test]
+    fn no_operation_brings_more_extension_headers_than_the_greatest() {
+        let greatest = (0..=255).filter_map(|opcode| Opcode(opcode).extension_len()).max();
+        assert_eq!(greatest, Some(EXTENSION_MAX));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! headers, UDP to 4791, and lengths that agree. Whatever is not that is left to the long way,
 //! which says the same of such a frame, only later. A test compares the two.
 
+use super::opcode::EXTENSION_MAX;
 use super::{Addresses, BTH_LEN, Bth, Namespace, Packet, ROCE_PORT, ip};
 
 const V4: u16 = 0x0800;
@@ -31,8 +32,9 @@ impl Located {
     #[inline(always)]
     #[must_use]
     pub fn extension_captured(&self) -> bool {
-        let extension = self.bth.opcode.extension_len().unwrap_or(0);
-        usize::try_from(self.captured_len).is_ok_and(|len| len >= BTH_LEN + extension)
+        let Ok(captured) = usize::try_from(self.captured_len) else { return true };
+        let extension = || self.bth.opcode.extension_len().unwrap_or(0);
+        captured >= BTH_LEN + EXTENSION_MAX || captured >= BTH_LEN + extension()
     }
 
     /// The packet, with the identity that was found beside it.

@@ -1,8 +1,9 @@
 //! Each cause of closure, with the flags of its final report.
 
-use observe::meter::{Cause, Settings};
+use observe::meter::{Arrival, Cause, Limits, Settings, WhenFull};
 use observe::provision::{Attestation, Generation, Match, Provisioning, Rule};
 use observe::report::Flags;
+use observe::serial::Psn;
 
 use crate::driver::{Driver, MS, READ, everything, stream, window};
 
@@ -262,4 +263,69 @@ fn arrivals_that_share_a_batch_are_followed_as_if_they_came_one_by_one() {
         one_by_one.arrive(stream(1), &[psn]);
     }
     assert_eq!(driver.finish(), one_by_one.finish());
+}
+
+/// Bursts of a few streams with everything in them that closes an epoch: jumps, half the space,
+/// silence, times that go back, no room for labels, no room for contexts.
+#[test]
+fn bursts_are_followed_as_if_each_request_came_by_itself() {
+    let settings = |idle_ns, when_full| Settings {
+        idle_ns,
+        when_full,
+        limits: Limits { contexts_max: 3, labels_octets_max: 16, ..Limits::default() },
+        ..Settings::default()
+    };
+    for (idle_ns, when_full) in [
+        (None, WhenFull::Refuse),
+        (None, WhenFull::Evict),
+        (Some(3 * MS), WhenFull::Refuse),
+        (Some(3 * MS), WhenFull::Evict),
+    ] {
+        let (mut together, mut alone) =
+            (Driver::new(settings(idle_ns, when_full)), Driver::new(settings(idle_ns, when_full)));
+        let arrivals = bursts(4000);
+        for part in arrivals.chunks(333) {
+            together.meter.observe(part, &mut |c| together.closed.push(c));
+        }
+        for arrival in &arrivals {
+            alone.meter.observe(std::slice::from_ref(arrival), &mut |c| alone.closed.push(c));
+        }
+        assert_eq!(together.meter.counts(), alone.meter.counts());
+        assert!(together.closed.len() > 100, "the bursts close epochs");
+        assert_eq!(together.closed, alone.closed);
+        assert_eq!(together.finish(), alone.finish());
+    }
+}
+
+fn bursts(count: usize) -> Vec<Arrival> {
+    let mut state = 11_u64;
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) % n
+    };
+    let (mut next, mut time_ns) = ([1000_u32; 5], 1000 * MS);
+    let mut arrivals = Vec::new();
+    while arrivals.len() < count {
+        let n = usize::try_from(below(5)).unwrap();
+        for _ in 0..=below(40) {
+            let psn = match below(40) {
+                0 => next[n] + 3,
+                1 => next[n] - 4,
+                2 => next[n] + 100,
+                3 => next[n] + (1 << 23) - 1,
+                _ => next[n],
+            };
+            if psn >= next[n] {
+                next[n] = psn + 1;
+            }
+            time_ns = match below(30) {
+                0 => time_ns + 5 * MS,
+                1 => time_ns - 1,
+                _ => time_ns + MS / 100,
+            };
+            let key = stream(u8::try_from(n).unwrap());
+            arrivals.push(Arrival { key, psn: Psn::new(psn), time_ns });
+        }
+    }
+    arrivals
 }

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::capture::{Limits, Record};
 use wire::frame::{LinkType, UnknownLink};
 
-use crate::capture::{Capture, Item, Visitor};
+use crate::capture::{Access, Capture, Item, Visitor};
 use crate::config::{Interface, Pace, Replay};
 use crate::progress::Progress;
 
@@ -366,7 +366,7 @@ pub fn play(files: &[Replay], events: &SyncSender<Event>) {
         }
         let mut player =
             Player { events, batch: Batch::default(), pace: replay.pace, start: None, gone: false };
-        let read = Capture::open(path)
+        let read = Capture::open(path, Access::Read)
             .and_then(|file| file.read(Limits::default(), &Progress::silent(), &mut player));
         player.hand_over();
         if let Err(error) = read {

@@ -2,21 +2,22 @@
 //! piece by piece. Memory does not grow with the file.
 
 mod drops;
+mod map;
+mod refill;
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 pub use drops::{DropCounter, Drops};
 
 use crate::progress::Progress;
 use flate2::read::MultiGzDecoder;
+use map::Mapped;
+use refill::Refill;
 use wire::capture::{Format, Limits, Parser, Record, SNIFF_LEN, Statistics, Step, sniff};
-
-/// Octets that are read at a time: small enough to stay in the processor's cache until they are
-/// decoded, large enough that the calls do not matter.
-const READ_LEN: usize = 128 * 1024;
 
 /// What wants to see a capture file, in its order.
 pub trait Visitor {
@@ -80,11 +81,59 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
+/// How a capture file's octets are come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// By reading, always.
+    Read,
+    /// By mapping, where it is a plain file: faster, but the process ends where another program
+    /// cuts the file meanwhile. For a process that has nothing else to do.
+    Map,
+}
+
 /// An open capture file.
 pub struct Capture {
     path: PathBuf,
-    input: Box<dyn Read>,
+    input: Input,
     pcapng: bool,
+}
+
+/// Where octets come from: those that have come and were not consumed, and more of them.
+enum Input {
+    Read(Refill),
+    Map(Mapped),
+}
+
+impl Input {
+    fn data(&self) -> &[u8] {
+        match self {
+            Self::Read(refill) => refill.data(),
+            Self::Map(mapped) => mapped.data(),
+        }
+    }
+
+    /// All but the last `count` octets have been consumed.
+    fn keep(&mut self, count: usize) {
+        match self {
+            Self::Read(refill) => refill.keep(count),
+            Self::Map(mapped) => mapped.keep(count),
+        }
+    }
+
+    fn at_end(&self) -> bool {
+        match self {
+            Self::Read(refill) => refill.at_end(),
+            Self::Map(mapped) => mapped.at_end(),
+        }
+    }
+
+    /// Waits until there are `needed` octets, or the input ends. Says how many came.
+    fn fill(&mut self, needed: usize) -> io::Result<u64> {
+        match self {
+            Self::Read(refill) => refill.fill(needed),
+            Self::Map(mapped) => mapped.fill(needed),
+        }
+    }
 }
 
 impl Capture {
@@ -92,7 +141,7 @@ impl Capture {
     ///
     /// # Errors
     /// It cannot be opened, or its first octets cannot be read.
-    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+    pub fn open(path: &Path, access: Access) -> Result<Self, CaptureError> {
         let failed =
             |error| CaptureError { path: path.to_owned(), kind: CaptureErrorKind::Open(error) };
         if path == Path::new("-") {
@@ -102,6 +151,12 @@ impl Capture {
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
             return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        if access == Access::Map
+            && let Some(pcapng) = mappable(&file, &metadata).map_err(failed)?
+        {
+            let input = Input::Map(Mapped::new(file).map_err(failed)?);
+            return Ok(Self { path: path.to_owned(), input, pcapng });
         }
         Self::decompress(path, Box::new(file)).map_err(failed)
     }
@@ -123,7 +178,7 @@ impl Capture {
                 (Box::new(io::Cursor::new(head).chain(input)) as Box<dyn Read>, pcapng)
             }
         };
-        Ok(Self { path: path.to_owned(), input, pcapng })
+        Ok(Self { path: path.to_owned(), input: Input::Read(Refill::new(input)), pcapng })
     }
 
     /// Shows everything in the file, in its order.
@@ -137,19 +192,19 @@ impl Capture {
         visitor: &mut impl Visitor,
     ) -> Result<(), CaptureError> {
         let mut parser = Parser::new(limits);
-        let mut window = Refill::new();
         loop {
             // The packets have a way of their own: nothing else is as frequent.
-            let mut data = window.data();
+            let mut data = self.input.data();
             while let Some((consumed, record)) = parser.packet(data) {
                 visitor.packet(&record);
                 data = &data[consumed..];
             }
-            window.keep(data.len());
-            let step = match parser.next(window.data(), window.at_end) {
+            let left = data.len();
+            self.input.keep(left);
+            let step = match parser.next(self.input.data(), self.input.at_end()) {
                 Ok(Step::Need(needed)) => {
                     visitor.pause();
-                    match window.fill(&mut *self.input, needed) {
+                    match self.input.fill(needed) {
                         Ok(count) => progress.read(count),
                         Err(error) => return self.cannot_read(parser.offset(), error, visitor),
                     }
@@ -181,7 +236,7 @@ impl Capture {
                 Step::End => return Ok(()),
                 Step::Skipped { .. } | Step::Need(_) => {}
             }
-            window.consume(consumed);
+            self.input.keep(left - consumed);
         }
     }
 
@@ -210,50 +265,17 @@ fn peek(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// A buffer that holds what was read and not yet consumed.
-struct Refill {
-    octets: Vec<u8>,
-    start: usize,
-    end: usize,
-    at_end: bool,
-}
-
-impl Refill {
-    fn new() -> Self {
-        Self { octets: vec![0; READ_LEN], start: 0, end: 0, at_end: false }
+/// Whether a file is a pcapng or a pcap, where it is a plain one that lies on a disk.
+fn mappable(file: &File, metadata: &Metadata) -> io::Result<Option<bool>> {
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok(None);
     }
-
-    #[inline]
-    fn data(&self) -> &[u8] {
-        &self.octets[self.start..self.end]
-    }
-
-    /// All but the last `count` octets have been consumed.
-    fn keep(&mut self, count: usize) {
-        self.start = self.end - count;
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.start += count;
-    }
-
-    /// Reads until there are `needed` octets, or the input ends. Says how many came.
-    fn fill(&mut self, input: &mut dyn Read, needed: usize) -> io::Result<u64> {
-        self.octets.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
-        let before = self.end;
-        while self.end < needed && !self.at_end {
-            if self.end == self.octets.len() {
-                // Doubled as octets really come, so that a length that is a lie costs nothing.
-                self.octets.resize(self.octets.len() * 2, 0);
-            }
-            match input.read(&mut self.octets[self.end..]) {
-                Ok(0) => self.at_end = true,
-                Ok(count) => self.end += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok((self.end - before) as u64)
-    }
+    let mut head = [0; SNIFF_LEN];
+    // Where it is shorter, the rest is zero, and that is no capture.
+    let _ = file.read_at(&mut head, 0)?;
+    Ok(match sniff(&head) {
+        Format::Pcap => Some(false),
+        Format::PcapNg => Some(true),
+        Format::Gzip | Format::Zstd | Format::Unknown => None,
+    })
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use wire::frame::Layer;
 
-use crate::capture::{Capture, CaptureError};
+use crate::capture::{Access, Capture, CaptureError};
 pub use crate::meter::Format;
 use crate::progress::Progress;
 use found::Found;
@@ -112,7 +112,7 @@ fn read(captures: &[PathBuf], found: &mut Found) -> Result<(), CaptureError> {
     let progress = Progress::new(captures);
     for path in captures {
         let limits = wire::capture::Limits::default();
-        Capture::open(path)?.read(limits, &progress, found)?;
+        Capture::open(path, Access::Map)?.read(limits, &progress, found)?;
     }
     Ok(())
 }

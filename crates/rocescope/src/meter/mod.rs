@@ -18,7 +18,7 @@ pub use crate::observation::{Observation, Tally};
 pub use json::{EXACT_MAX, Place};
 pub use output::{Format, IpfixError};
 
-use crate::capture::{Capture, CaptureError};
+use crate::capture::{Access, Capture, CaptureError};
 use crate::observation::{Pipeline, Sink};
 use crate::progress::Progress;
 use output::Outputs;
@@ -133,7 +133,7 @@ fn refuse_to_overwrite(run: &Run) -> Result<(), MeterError> {
 fn read<S: Sink>(captures: &[PathBuf], pipeline: &mut Pipeline<S>) -> Result<(), CaptureError> {
     let progress = Progress::new(captures);
     for path in captures {
-        let read = Capture::open(path).and_then(|capture| {
+        let read = Capture::open(path, Access::Map).and_then(|capture| {
             pipeline.file();
             capture.read(wire::capture::Limits::default(), &progress, pipeline)
         });

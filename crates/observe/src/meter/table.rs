@@ -117,6 +117,13 @@ impl Table {
         self.index.insert(tag, index);
     }
 
+    /// All contexts with their numbers, in the order of these. Each chunk is freed when the next
+    /// one begins.
+    pub fn into_contexts(self) -> impl Iterator<Item = (u32, Context)> {
+        drop(self.index);
+        (0..self.len).zip(self.chunks.into_iter().flatten())
+    }
+
     /// Addresses and index of every context with an open epoch.
     pub fn open(&self) -> impl Iterator<Item = (Addresses, u32)> {
         let open = |i: &u32| self[*i].is_open();

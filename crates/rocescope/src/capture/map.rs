@@ -18,7 +18,7 @@ const WINDOW: u64 = 16 << 20;
 const ALIGNMENT: u64 = 2 << 20;
 
 /// What is said where a file is cut.
-const CUT: &[u8] = b"error: a capture file was cut by another program while it was read; \
+const CUT: &[u8] = b"rocescope: a capture file was cut by another program while it was read; \
 there is no result (reading it from standard input survives that)\n";
 
 /// A regular file that is not empty, and how much of it has been consumed.

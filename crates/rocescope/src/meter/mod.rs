@@ -112,8 +112,7 @@ pub fn run(run: Run, out: &mut impl Write, warnings: &mut impl Write) -> Result<
         outputs,
     );
     let read = read(&run.captures, &mut pipeline);
-    let (outputs, tally, meter, released_early) = pipeline.finish();
-    let counts = meter.counts();
+    let (outputs, tally, counts, released_early) = pipeline.finish();
     outputs.finish(&tally, counts, released_early)?;
     read.map_err(MeterError::Capture)?;
     Ok(Done { tally, counts })

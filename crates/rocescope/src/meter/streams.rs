@@ -125,9 +125,13 @@ impl Streams {
     fn stream(&mut self, context: u32, key: &StreamKey) -> &mut Stream {
         let index = context as usize;
         while index / CHUNK >= self.by_context.len() {
-            self.by_context.push(vec![None; CHUNK]);
+            self.by_context.push(Vec::with_capacity(CHUNK));
         }
-        let place = &mut self.by_context[index / CHUNK][index % CHUNK];
+        let (chunk, index) = (&mut self.by_context[index / CHUNK], index % CHUNK);
+        if index >= chunk.len() {
+            chunk.resize_with(index + 1, || None);
+        }
+        let place = &mut chunk[index];
         if place.as_ref().is_some_and(|stream| stream.key != *key) {
             self.evicted += 1;
             *place = None;

@@ -8,7 +8,7 @@
 mod tally;
 
 use observe::coverage::{Coverage, MirrorSequence, MirrorStep};
-use observe::meter::{Arrival, BATCH, Cause, Closed, EpochIds, Meter};
+use observe::meter::{Arrival, BATCH, Cause, Closed, EpochIds, Meter, MeterCounts};
 use observe::provision::Provisioning;
 use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
@@ -137,14 +137,20 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// Observation ends: every open epoch closes, and nothing waits any longer.
-    pub fn finish(mut self) -> (S, Tally, Meter, u64) {
-        self.end();
-        self.sink.time(self.time_ns);
-        (self.sink, self.tally, self.meter, self.coverage.released_early())
+    pub fn finish(mut self) -> (S, Tally, MeterCounts, u64) {
+        self.flush();
+        let position = self.position();
+        let Self { meter, mut coverage, mut sink, tally, time_ns, .. } = self;
+        let counts = meter.into_finals(&mut |closed| {
+            coverage.closed(position, closed, &mut |c| sink.closed(c));
+        });
+        coverage.finish(&mut |c| sink.closed(c));
+        sink.time(time_ns);
+        (sink, tally, counts, coverage.released_early())
     }
 
-    /// As [`Pipeline::finish`], and what was counted can still be asked for. Nothing may be
-    /// observed afterwards.
+    /// As [`Pipeline::finish`], and the meter can still be asked. Nothing may be observed
+    /// afterwards.
     pub fn end(&mut self) {
         self.flush();
         self.on_meter(|meter, out| meter.finish(&mut |c| out(c)));

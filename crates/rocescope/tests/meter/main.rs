@@ -8,6 +8,7 @@ mod found;
 mod frames;
 mod gaps;
 mod judges;
+mod mapped;
 mod options;
 mod support;
 mod variants;

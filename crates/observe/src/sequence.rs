@@ -6,6 +6,8 @@
 //! from here, and nothing here says so. Streams, time, reports and the causes of closure other
 //! than a serial one belong to [`crate::meter`].
 
+use core::mem::offset_of;
+
 use crate::serial::{Distance, MODULUS, Psn};
 use crate::window::{Labels, Window};
 
@@ -21,6 +23,8 @@ pub const COUNT_MAX: u64 = 1 << 62;
 pub struct Sequence {
     /// H, the high-water position.
     high: u64,
+    /// No position before this one is pending.
+    oldest: u64,
     /// Bits of the positions in `[L, H]`; none until the first position is skipped.
     labels: Option<Labels>,
     /// S, the position of the first request.
@@ -30,8 +34,6 @@ pub struct Sequence {
     expired: u64,
     repeated: u64,
     late: u64,
-    /// No position before this one is pending.
-    oldest: u64,
 }
 
 /// What one request was to the epoch: a row of Table 1.
@@ -83,6 +85,12 @@ pub enum Discontinuity {
 }
 
 impl Sequence {
+    /// Octets from the start in which everything stands that a request in order touches.
+    pub(crate) const IN_ORDER_OCTETS: usize = {
+        let (high, oldest) = (offset_of!(Self, high), offset_of!(Self, oldest));
+        size_of::<u64>() + if high > oldest { high } else { oldest }
+    };
+
     /// Row 1: the first request of an epoch. S = H = `psn`, and it alone is seen.
     // SEQ-5.3, SEQ-5.1: nothing before S is presumed.
     pub fn begin(psn: Psn) -> Self {
@@ -98,6 +106,7 @@ impl Sequence {
         assert!(position >= u64::from(MODULUS) && position <= COUNT_MAX, "no such start position");
         Self {
             high: position,
+            oldest: position,
             labels: None,
             start: position,
             skipped: 0,
@@ -105,7 +114,6 @@ impl Sequence {
             expired: 0,
             repeated: 0,
             late: 0,
-            oldest: position,
         }
     }
 

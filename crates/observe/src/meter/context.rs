@@ -1,6 +1,8 @@
 //! One stream's place in the table: two cache lines while it is in order, a third for its
 //! reports.
 
+use core::mem::offset_of;
+
 use crate::provision::{Generation, Rule};
 use crate::report::{Flags, Snapshot, StreamKey};
 use crate::sequence::{Counts, Sequence};
@@ -34,6 +36,13 @@ pub(super) struct Context {
     generation: Generation,
     pub standing: Standing,
 }
+
+/// A request in order reads and writes two cache lines.
+const _: () = {
+    let discriminant = size_of::<Option<Sequence>>() - size_of::<Sequence>();
+    let sequence = offset_of!(Context, sequence) + discriminant;
+    assert!(sequence + Sequence::IN_ORDER_OCTETS <= 128);
+};
 
 impl Context {
     pub fn new(key: StreamKey, rule: &Rule) -> Self {

@@ -195,11 +195,13 @@ impl Capture {
         loop {
             // The packets have a way of their own: nothing else is as frequent.
             let mut data = self.input.data();
+            let before = data.len();
             while let Some((consumed, record)) = parser.packet(data) {
                 visitor.packet(&record);
                 data = &data[consumed..];
             }
             let left = data.len();
+            parser.passed(before - left);
             self.input.keep(left);
             let step = match parser.next(self.input.data(), self.input.at_end()) {
                 Ok(Step::Need(needed)) => {

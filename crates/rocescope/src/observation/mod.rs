@@ -114,7 +114,9 @@ impl<S: Sink> Pipeline<S> {
             mirror: MirrorSequence::new(mirror_sessions_max),
             waiting: [Arrival::EMPTY; BATCH],
             waiting_len: 0,
-            short_way: observation.layer == Layer::Outer && !observation.check_icrc,
+            short_way: observation.layer == Layer::Outer
+                && !observation.check_icrc
+                && !observation.sliced,
             report_interval_ns,
             next_report_ns: None,
             time_ns: 0,
@@ -569,11 +571,9 @@ impl<S: Sink> Visitor for Pipeline<S> {
         }
         self.tally.frames += 1;
         if self.short_way && record.link == Ok(LinkType::Ethernet) && !record.damaged {
-            let sliced = self.observation.sliced;
-            let original_len = if sliced { u32::MAX } else { record.original_len };
             let key = &mut self.waiting[self.waiting_len].key;
             let (addresses, namespace) = (&mut key.addresses, &mut key.namespace);
-            if let Some(found) = common(record.data, original_len, addresses, namespace) {
+            if let Some(found) = common(record.data, record.original_len, addresses, namespace) {
                 return self.identified(found, None);
             }
         }

@@ -209,19 +209,28 @@ impl Parser {
     #[inline]
     pub fn next<'a>(&mut self, data: &'a [u8], at_end: bool) -> Result<Step<'a>, Error> {
         match self.packet(data) {
-            Some((consumed, record)) => Ok(Step::Packet { consumed, record }),
+            Some((consumed, record)) => {
+                self.passed(consumed);
+                Ok(Step::Packet { consumed, record })
+            }
             None => self.step(data, at_end),
         }
     }
 
-    /// The packet at the start of `data` and the octets that it takes, where that is quickly said.
-    /// Where it is not, nothing has changed, and [`Parser::next`] says what there is.
+    /// The packet at the start of `data` and the octets that it takes, where that is quickly said;
+    /// where it is not, [`Parser::next`] says what there is. The parser stays where it is: tell it
+    /// what was taken with [`Parser::passed`], once for many packets.
     #[inline]
-    pub fn packet<'a>(&mut self, data: &'a [u8]) -> Option<(usize, Record<'a>)> {
+    #[must_use]
+    pub fn packet<'a>(&self, data: &'a [u8]) -> Option<(usize, Record<'a>)> {
         let File::Classic(header) = &self.file else { return None };
-        let (consumed, record) = header.record(data, self.limits)?;
-        self.offset += length(consumed);
-        Some((consumed, record))
+        header.record(data, self.limits)
+    }
+
+    /// So many octets have been taken by packets that [`Parser::packet`] gave.
+    #[inline]
+    pub fn passed(&mut self, octets: usize) {
+        self.offset += length(octets);
     }
 
     #[inline(never)]

@@ -12,8 +12,8 @@ use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
 
 use crate::config::{
-    self, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device, Export, Icrc,
-    Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity, Provisioned, Replay, Security,
+    self, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device, Export, Http, HttpTls,
+    Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity, Provisioned, Replay, Role, Security,
     Server, Sources, printable, shown, shown_prefix,
 };
 
@@ -47,6 +47,7 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
             [&ipfix.certificate, &ipfix.private_key, &ipfix.authority]
                 .into_iter()
                 .chain(&ipfix.revocation)
+                .chain(collector.http.files())
                 .for_each(&mut expect_file);
             let directory = &collector.store.directory;
             if directory.path.exists() && !directory.path.is_dir() {
@@ -281,11 +282,48 @@ fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Re
         writeln!(f, " for observation domain {}", domains.join(" "))?;
     }
     write_elements(f, &collector.elements)?;
-    writeln!(f, "HTTP        {}: not served by this version", collector.http.listen)?;
+    write_http(f, &collector.http)?;
     let directory = &collector.store.directory;
     let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
     writeln!(f, "stores      in {directory}, {state}")?;
     write_limits(f, "limits", collector.limits.rows(), CollectorLimits::TABLE)
+}
+
+// SEQ-10.1, SEQ-10.3
+fn write_http(f: &mut fmt::Formatter<'_>, http: &Http) -> fmt::Result {
+    let Http { serve, listen, hosts, tls, readers } = http;
+    if !serve {
+        return writeln!(f, "HTTP        nothing is served: http.serve = false");
+    }
+    writeln!(
+        f,
+        "HTTP        {}://{listen}/: results under /api/v1, /metrics, /healthz, /readyz",
+        http.scheme()
+    )?;
+    if let Some(HttpTls { certificate, private_key, authority, revocation }) = tls {
+        writeln!(f, "  TLS 1.3 with certificate {certificate}, its key {private_key}")?;
+        if let Some(authority) = authority {
+            write!(f, "  client certificates from {authority}")?;
+            if let Some(revocation) = revocation {
+                write!(f, ", but not what {revocation} revokes")?;
+            }
+            writeln!(f)?;
+        }
+    }
+    if !hosts.is_empty() {
+        writeln!(f, "  asked for as {}", hosts.join(" "))?;
+    }
+    if readers.is_empty() {
+        return writeln!(f, "  read by everyone on this machine");
+    }
+    for reader in readers {
+        let what = match reader.role {
+            Role::Read => "everything",
+            Role::Metrics => "/metrics, /healthz and /readyz",
+        };
+        writeln!(f, "  {} reads {what}", reader.identity)?;
+    }
+    Ok(())
 }
 
 /// Every bound with its value. SEQ-7.10, SEQ-10.3

@@ -424,7 +424,7 @@ fn text(value: Value<'_>) -> Json {
 }
 
 /// A number as JSON: a string where a reader might round it.
-fn number(n: u64) -> Json {
+pub(crate) fn number(n: u64) -> Json {
     if n <= JSON_EXACT_MAX { n.into() } else { n.to_string().into() }
 }
 

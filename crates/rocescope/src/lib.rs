@@ -14,3 +14,4 @@ pub mod observation;
 pub mod pki;
 mod progress;
 pub mod replay;
+pub mod serve;

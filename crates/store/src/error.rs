@@ -34,6 +34,11 @@ pub enum StoreError {
         /// What it said.
         error: rusqlite::Error,
     },
+    /// Reading was given up: see [`crate::Reader::give_up_when`].
+    GivenUp {
+        /// The database.
+        path: PathBuf,
+    },
     /// A file or a directory refused.
     File {
         /// Which.
@@ -70,6 +75,7 @@ impl StoreError {
         let path = path.to_owned();
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull { path },
+            Some(rusqlite::ErrorCode::OperationInterrupted) => Self::GivenUp { path },
             _ => Self::Database { path, error },
         }
     }
@@ -85,6 +91,7 @@ impl fmt::Display for StoreError {
             Self::Version { path, found, expected } => {
                 write!(f, "{}: version {found}, expected {expected}", path.display())
             }
+            Self::GivenUp { path } => write!(f, "{}: reading was given up", path.display()),
             Self::Database { path, error } => write!(f, "{}: {error}", path.display()),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Content { path, what } => write!(f, "{}: {what}", path.display()),

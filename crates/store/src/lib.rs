@@ -11,6 +11,7 @@
 
 pub mod archive;
 mod error;
+mod find;
 mod read;
 mod row;
 mod rules;
@@ -18,7 +19,8 @@ mod schema;
 mod write;
 
 pub use error::StoreError;
-pub use read::{EpochFilter, Page, Reader, Refusal, SessionRow};
+pub use find::EpochFilter;
+pub use read::{Page, Reader, Refusal, SessionRow};
 pub use row::{EpochRow, HistoryRow};
 pub use rules::{Rules, SessionFacts};
 pub use write::{Recovery, Retained, Store};

@@ -1,41 +1,29 @@
 //! Reading beside the writer: a connection of its own sees the last finished transaction.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use observe::outcome::Outcome;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
+use crate::find::{self, EpochFilter};
 use crate::row::{self, EPOCH_COLUMNS, EpochRow, HISTORY_COLUMNS, HistoryRow, signed};
 use crate::{SessionFacts, SessionId, StoreError, schema};
+
+/// Steps of SQLite between two looks whether it is to be given up; a step takes some nanoseconds.
+const STEPS: i32 = 10_000;
+
+/// Of all sessions. There are four rows a session.
+const ALL_OUTCOMES: &str =
+    "SELECT outcome, sum(epochs) FROM outcomes GROUP BY outcome HAVING sum(epochs) > 0";
+
+const OUTCOMES: &str = "SELECT outcome, epochs FROM outcomes WHERE session = ? AND epochs > 0";
 
 /// A reader of the database.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
     connection: Connection,
-}
-
-/// Which epochs are asked for; what is `None` does not matter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EpochFilter {
-    /// Their outcome.
-    pub outcome: Option<Outcome>,
-    /// Their source address.
-    pub source: Option<IpAddr>,
-    /// Their destination address.
-    pub destination: Option<IpAddr>,
-    /// Their destination queue pair.
-    pub qp: Option<u32>,
-    /// With a request at this time or later, milliseconds since 1970.
-    pub since_ms: Option<u64>,
-    /// With a request before this time, milliseconds since 1970.
-    pub until_ms: Option<u64>,
-    /// At most so many; 0 gives none.
-    pub limit: usize,
-    /// Behind this place: [`Page::next`] of the page before.
-    pub cursor: Option<u64>,
 }
 
 /// A part of a listing, the newest first.
@@ -80,34 +68,20 @@ impl Reader {
         Ok(Self { path: path.to_owned(), connection: schema::reader(path)? })
     }
 
+    /// Where the database of a store is, in the store's directory.
+    #[must_use]
+    pub fn path_in(directory: &Path) -> PathBuf {
+        directory.join(schema::DATABASE)
+    }
+
     /// Epochs that a filter lets through, those first that were heard of last.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn epochs(&self, filter: &EpochFilter) -> Result<Page<EpochRow>, StoreError> {
-        let time = |ms: u64| signed(ms.min(i64::MAX.cast_unsigned()));
-        let text = |address: IpAddr| Value::from(address.to_string());
-        let conditions = [
-            ("outcome = ?", filter.outcome.map(|o| Value::from(o.word().to_owned()))),
-            ("source = ?", filter.source.map(text)),
-            ("destination = ?", filter.destination.map(text)),
-            ("qp = ?", filter.qp.map(Value::from)),
-            // Times above 2^63 - 1 are negative here, and later than all others.
-            ("(end_ms >= ? OR end_ms < 0)", filter.since_ms.map(|ms| time(ms).into())),
-            ("start_ms BETWEEN 0 AND ? - 1", filter.until_ms.map(|ms| time(ms).into())),
-            ("id < ?", filter.cursor.map(|place| time(place).into())),
-        ];
-        let (mut sql, mut values) = (format!("SELECT {EPOCH_COLUMNS} FROM epochs"), Vec::new());
-        for (condition, value) in conditions {
-            let Some(value) = value else { continue };
-            sql += if values.is_empty() { " WHERE " } else { " AND " };
-            sql += condition;
-            values.push(value);
-        }
-        sql += " ORDER BY id DESC LIMIT ?";
         // One more than asked for shows whether something follows.
-        values.push(i64::try_from(filter.limit).unwrap_or(i64::MAX).saturating_add(1).into());
-        let rows = self.list(&sql, values, row::epoch)?;
+        let rows = find::epochs(&self.connection, filter, filter.limit.saturating_add(1))
+            .map_err(|error| StoreError::database(&self.path, error))?;
         Ok(page(rows, filter.limit, |row| row.place))
     }
 
@@ -191,9 +165,78 @@ impl Reader {
     /// # Errors
     /// [`StoreError`].
     pub fn counts_by_outcome(&self) -> Result<Vec<(Outcome, u64)>, StoreError> {
-        self.list("SELECT outcome, count(*) FROM epochs GROUP BY outcome", Vec::new(), |row| {
+        self.list(ALL_OUTCOMES, Vec::new(), |row| {
             Ok((row::outcome(row, 0)?, row::unsigned(row, 1)?))
         })
+    }
+
+    /// How many epochs of a session there are of each outcome that any has.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn outcomes(&self, session: SessionId) -> Result<Vec<(Outcome, u64)>, StoreError> {
+        self.list(OUTCOMES, vec![signed(session.0).into()], |row| {
+            Ok((row::outcome(row, 0)?, row::unsigned(row, 1)?))
+        })
+    }
+
+    /// How many sessions are open, and how many closed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn counts_of_sessions(&self) -> Result<(u64, u64), StoreError> {
+        let number = |sql| {
+            let number = self.connection.query_row(sql, [], |row| row::unsigned(row, 0));
+            number.map_err(|error| StoreError::database(&self.path, error))
+        };
+        let open = number("SELECT count(*) FROM sessions WHERE closed_ms IS NULL")?;
+        let all = number("SELECT count(*) FROM sessions")?;
+        Ok((open, all.saturating_sub(open)))
+    }
+
+    /// What was refused of all sessions that are stored, by the word for the kind of verdict.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn refusals_by_kind(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.list(
+            "SELECT kind, sum(records) FROM refusals GROUP BY kind ORDER BY kind",
+            Vec::new(),
+            |row| Ok((row.get(0)?, row::unsigned(row, 1)?)),
+        )
+    }
+
+    /// Records of all sessions that are stored that the collector itself dropped.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    // SEQ-7.15
+    pub fn all_collector_drops(&self) -> Result<u64, StoreError> {
+        let drops: Vec<u64> = self.list(
+            "SELECT coalesce(sum(records), 0) FROM collector_drops",
+            Vec::new(),
+            |row| row::unsigned(row, 0),
+        )?;
+        Ok(drops.into_iter().sum())
+    }
+
+    /// Octets of the database that hold something, without its write-ahead log.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn octets(&self) -> Result<u64, StoreError> {
+        let number = |name| {
+            self.connection
+                .pragma_query_value(None, name, |row| row::unsigned(row, 0))
+                .map_err(|error| StoreError::database(&self.path, error))
+        };
+        let used = number("page_count")?.saturating_sub(number("freelist_count")?);
+        Ok(used.saturating_mul(number("page_size")?))
+    }
+
+    /// From now on, whatever is read ends with [`StoreError::GivenUp`] soon after this says so.
+    pub fn give_up_when(&self, over: impl FnMut() -> bool + Send + 'static) {
+        self.connection.progress_handler(STEPS, Some(over));
     }
 
     /// What was refused of a session.

@@ -2,6 +2,10 @@
 //!
 //! Unsigned 64-bit numbers stand as SQLite's signed ones with the same bits: all of them come back
 //! as they were, and only those above 2^63 - 1, which no honest counter reaches, sort wrongly.
+//!
+//! Every index by which epochs are found holds their place next to what it is for, so that it gives
+//! them in the order of the listing, and behind it all else that a filter may ask for, so that what
+//! a filter keeps out is passed over without a look at its row.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +14,11 @@ use rusqlite::Connection;
 
 use crate::StoreError;
 
+/// The database's file.
+pub(crate) const DATABASE: &str = "results.db";
+
 /// The version of the tables (`user_version`).
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// Readers wait this long for a writer in the rare moments when they have to.
 const BUSY: Duration = Duration::from_secs(5);
@@ -63,10 +70,6 @@ CREATE TABLE epochs (
     readings INTEGER NOT NULL,
     UNIQUE (session, domain, epoch_id)
 );
-CREATE INDEX epochs_outcome ON epochs (outcome);
-CREATE INDEX epochs_source ON epochs (source);
-CREATE INDEX epochs_destination ON epochs (destination);
-CREATE INDEX epochs_qp ON epochs (qp);
 CREATE INDEX epochs_active ON epochs (session) WHERE outcome = 'active';
 CREATE INDEX epochs_closed ON epochs (updated_ms) WHERE outcome <> 'active';
 CREATE TABLE history (
@@ -102,6 +105,60 @@ CREATE TABLE collector_drops (
 ) WITHOUT ROWID;
 ";
 
+/// How many epochs one row of `blocks` speaks of: those whose place divided by this is its number.
+pub(crate) const BLOCK: i64 = 1024;
+
+/// What version 2 has beside version 1: see above for the indexes. `blocks` says what span of time
+/// the epochs of a stretch of the listing lie in, as times that are not negative, so that a query
+/// for a time passes over all others. `outcomes` counts, so that nobody has to.
+const TABLES_OF_2: &str = "
+CREATE INDEX epochs_outcome ON epochs (outcome, id, source, destination, qp);
+CREATE INDEX epochs_source ON epochs (source, id, destination, qp, outcome);
+CREATE INDEX epochs_destination ON epochs (destination, id, source, qp, outcome);
+CREATE INDEX epochs_qp ON epochs (qp, id, source, destination, outcome);
+CREATE TABLE blocks (
+    number INTEGER PRIMARY KEY,
+    first_ms INTEGER NOT NULL,
+    last_ms INTEGER NOT NULL
+);
+CREATE TABLE outcomes (
+    session INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    epochs INTEGER NOT NULL,
+    PRIMARY KEY (session, outcome)
+) WITHOUT ROWID;
+CREATE TRIGGER epochs_came AFTER INSERT ON epochs BEGIN
+    INSERT INTO outcomes VALUES (new.session, new.outcome, 1)
+        ON CONFLICT DO UPDATE SET epochs = epochs + 1;
+END;
+CREATE TRIGGER epochs_turned AFTER UPDATE OF outcome ON epochs WHEN old.outcome <> new.outcome BEGIN
+    UPDATE outcomes SET epochs = epochs - 1 WHERE session = old.session AND outcome = old.outcome;
+    INSERT INTO outcomes VALUES (new.session, new.outcome, 1)
+        ON CONFLICT DO UPDATE SET epochs = epochs + 1;
+END;
+CREATE TRIGGER epochs_went AFTER DELETE ON epochs BEGIN
+    UPDATE outcomes SET epochs = epochs - 1 WHERE session = old.session AND outcome = old.outcome;
+END;
+";
+
+/// From version 1, with what is in it.
+const FROM_1: &str = "
+DROP INDEX epochs_outcome;
+DROP INDEX epochs_source;
+DROP INDEX epochs_destination;
+DROP INDEX epochs_qp;
+";
+
+/// What [`TABLES_OF_2`] counts as it goes, of what is there already.
+const COUNTED: &str = "
+INSERT INTO outcomes SELECT session, outcome, count(*) FROM epochs GROUP BY session, outcome;
+INSERT INTO blocks SELECT
+    id / 1024,
+    min(CASE WHEN start_ms < 0 THEN 9223372036854775807 ELSE start_ms END),
+    max(CASE WHEN end_ms < 0 THEN 9223372036854775807 ELSE end_ms END)
+FROM epochs GROUP BY id / 1024;
+";
+
 /// Opens the database for its one writer, and makes the tables where there are none.
 pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     let failed = |error| StoreError::database(path, error);
@@ -117,6 +174,16 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
             journal(&connection).map_err(failed)?;
             let tables = connection.transaction().map_err(failed)?;
             tables.execute_batch(TABLES).map_err(failed)?;
+            tables.execute_batch(TABLES_OF_2).map_err(failed)?;
+            tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+            tables.commit().map_err(failed)?;
+        }
+        1 => {
+            journal(&connection).map_err(failed)?;
+            let tables = connection.transaction().map_err(failed)?;
+            for part in [FROM_1, TABLES_OF_2, COUNTED] {
+                tables.execute_batch(part).map_err(failed)?;
+            }
             tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;
             tables.commit().map_err(failed)?;
         }

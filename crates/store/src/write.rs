@@ -1,10 +1,12 @@
 //! The one writer of the database: transactions, recovery at open, retention.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use observe::collect::Epoch;
 use observe::outcome::Outcome;
+use observe::report::Snapshot;
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
@@ -64,7 +66,7 @@ impl Store {
     ) -> Result<(Self, Recovery), StoreError> {
         fs::create_dir_all(directory).map_err(|error| StoreError::file(directory, error))?;
         let lock = lock(directory)?;
-        let path = directory.join("results.db");
+        let path = Reader::path_in(directory);
         let connection = schema::writer(&path)?;
         let mut store = Self { path, limits, connection, _lock: lock };
         store.bound()?;
@@ -98,7 +100,9 @@ impl Store {
             Change::Refused { .. } | Change::CollectorDrop { .. } => false,
         };
         self.transaction(changes.iter().any(publishes), |transaction, limits| {
-            changes.iter().try_for_each(|change| apply(transaction, limits, change))
+            let mut spans = Spans::default();
+            changes.iter().try_for_each(|change| apply(transaction, limits, change, &mut spans))?;
+            spans.write(transaction)
         })
     }
 
@@ -237,7 +241,12 @@ fn lock(directory: &Path) -> Result<Connection, StoreError> {
 
 /// The time so long before now; none where that is before 1970.
 fn before(now_ms: u64, age_ms: u64) -> Option<i64> {
-    now_ms.checked_sub(age_ms).map(|ms| signed(ms.min(i64::MAX.cast_unsigned())))
+    now_ms.checked_sub(age_ms).map(time)
+}
+
+/// A time that sorts as it should; the latest that there is where it is beyond.
+fn time(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "in the place of a result of a transaction")]
@@ -249,9 +258,14 @@ fn apply(
     transaction: &Transaction<'_>,
     limits: &StoreLimits,
     change: &Change,
+    spans: &mut Spans,
 ) -> rusqlite::Result<()> {
     match change {
-        Change::Epoch(state) => apply_epoch(transaction, limits, state),
+        Change::Epoch(state) => {
+            let place = apply_epoch(transaction, limits, state)?;
+            spans.add(place, &state.epoch.latest.snapshot);
+            Ok(())
+        }
         Change::SessionClosed { session, closed_ms, reason } => {
             end_epochs(transaction, Some(*session), *closed_ms)?;
             let mut close = transaction.prepare_cached(
@@ -280,7 +294,7 @@ fn apply_epoch(
     transaction: &Transaction<'_>,
     limits: &StoreLimits,
     state: &EpochState,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<i64> {
     let latest = &state.epoch.latest;
     let mut find = transaction.prepare_cached(
         "SELECT id, report_id, readings FROM epochs \
@@ -306,7 +320,32 @@ fn apply_epoch(
                 .execute([place, reading - keep])?;
         }
     }
-    update(transaction, place, reading, &state.epoch, state.outcome, state.updated_ms)
+    update(transaction, place, reading, &state.epoch, state.outcome, state.updated_ms)?;
+    Ok(place)
+}
+
+/// The times of epochs that one transaction changes, by the block of their place. A span only
+/// grows: it may say too much, never too little.
+#[derive(Debug, Default)]
+struct Spans(BTreeMap<i64, (i64, i64)>);
+
+impl Spans {
+    fn add(&mut self, place: i64, snapshot: &Snapshot) {
+        let (first, last) = (time(snapshot.start_ms), time(snapshot.end_ms));
+        let span = self.0.entry(place / schema::BLOCK).or_insert((first, last));
+        *span = (span.0.min(first), span.1.max(last));
+    }
+
+    fn write(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let mut widen = transaction.prepare_cached(
+            "INSERT INTO blocks (number, first_ms, last_ms) VALUES (?1, ?2, ?3) \
+             ON CONFLICT DO UPDATE SET first_ms = min(first_ms, excluded.first_ms), \
+             last_ms = max(last_ms, excluded.last_ms)",
+        )?;
+        self.0.into_iter().try_for_each(|(number, (first, last))| {
+            widen.execute([number, first, last]).map(drop)
+        })
+    }
 }
 
 /// Writes what never changes of an epoch, and places for what does.
@@ -470,6 +509,11 @@ fn remove_epochs(
     let readings =
         transaction.execute("DELETE FROM history WHERE epoch IN (SELECT id FROM old)", [])?;
     let epochs = transaction.execute("DELETE FROM epochs WHERE id IN (SELECT id FROM old)", [])?;
+    transaction.execute(
+        "DELETE FROM blocks WHERE number IN (SELECT id / ?1 FROM old) AND NOT EXISTS (SELECT 1 \
+         FROM epochs WHERE epochs.id BETWEEN number * ?1 AND number * ?1 + ?1 - 1)",
+        [schema::BLOCK],
+    )?;
     Ok((count(epochs)?, count(readings)?))
 }
 
@@ -477,7 +521,7 @@ fn remove_epochs(
 fn remove_sessions(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Result<u64> {
     const OLD: &str = "closed_ms < ?1 AND NOT EXISTS \
         (SELECT 1 FROM epochs WHERE epochs.session = sessions.id)";
-    for table in ["refusals", "collector_drops"] {
+    for table in ["refusals", "collector_drops", "outcomes"] {
         let sql =
             format!("DELETE FROM {table} WHERE session IN (SELECT id FROM sessions WHERE {OLD})");
         transaction.execute(&sql, [before_ms])?;

@@ -14,7 +14,9 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{
+    ClientCertVerifierBuilder, NoServerSessionStorage, WebPkiClientVerifier,
+};
 
 use crate::config::{Ipfix, NamedFile, Peer, PeerIdentity, printable};
 
@@ -87,7 +89,9 @@ impl Access {
         let key = PrivateKeyDer::from_pem_file(&ipfix.private_key.path)
             .map_err(|error| of(&ipfix.private_key, error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = verifier(ipfix, provider.clone())?;
+        let verifier = verifier(&ipfix.authority, ipfix.revocation.as_ref(), provider.clone())?
+            .build()
+            .map_err(|error| of(ipfix.revocation.as_ref().unwrap_or(&ipfix.authority), error))?;
         let mut tls = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|error| error.to_string())?
@@ -132,16 +136,21 @@ impl Access {
     }
 }
 
-fn verifier(
-    ipfix: &Ipfix,
+/// What verifies the certificates that come from an authority, but for those that it has revoked.
+///
+/// # Errors
+/// A file that cannot be used, with its key and why.
+pub(crate) fn verifier(
+    authority: &NamedFile,
+    revocation: Option<&NamedFile>,
     provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, String> {
+) -> Result<ClientCertVerifierBuilder, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(&ipfix.authority)? {
-        roots.add(certificate).map_err(|error| of(&ipfix.authority, error))?;
+    for certificate in certificates(authority)? {
+        roots.add(certificate).map_err(|error| of(authority, error))?;
     }
     let mut lists = Vec::new();
-    if let Some(file) = &ipfix.revocation {
+    if let Some(file) = revocation {
         let read = CertificateRevocationListDer::pem_file_iter(&file.path)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>);
         lists = read.map_err(|error| of(file, error))?;
@@ -149,15 +158,14 @@ fn verifier(
             return Err(of(file, "no X509 CRL in it, expected at least one"));
         }
     }
-    let named = ipfix.revocation.as_ref().unwrap_or(&ipfix.authority);
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        .with_crls(lists)
-        .build()
-        .map_err(|error| of(named, error))?;
-    Ok(verifier)
+    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).with_crls(lists))
 }
 
-fn certificates(file: &NamedFile) -> Result<Vec<CertificateDer<'static>>, String> {
+/// A certificate chain.
+///
+/// # Errors
+/// The file cannot be used, with its key and why.
+pub(crate) fn certificates(file: &NamedFile) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(&file.path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| of(file, error))?;
@@ -167,19 +175,21 @@ fn certificates(file: &NamedFile) -> Result<Vec<CertificateDer<'static>>, String
     Ok(read)
 }
 
-fn of(file: &NamedFile, problem: impl fmt::Display) -> String {
+/// A problem with a file that the configuration names, in a line.
+pub(crate) fn of(file: &NamedFile, problem: impl fmt::Display) -> String {
     let NamedFile { key, line, .. } = file;
     printable(&format!("line {line}: {key}: {file}: {problem}"))
 }
 
 /// The DNS names of a certificate, in lower case.
-fn names(certificate: &CertificateDer<'_>) -> Result<BTreeSet<String>, Denied> {
+pub(crate) fn names(certificate: &CertificateDer<'_>) -> Result<BTreeSet<String>, Denied> {
     let read = webpki::EndEntityCert::try_from(certificate)
         .map_err(|error| Denied::Certificate(error.to_string()))?;
     Ok(read.valid_dns_names().take(NAMES_MAX).map(str::to_ascii_lowercase).collect())
 }
 
-fn fingerprint(certificate: &CertificateDer<'_>) -> [u8; 32] {
+/// SHA-256 of a certificate.
+pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> [u8; 32] {
     let mut octets = [0; 32];
     let digest = ring::digest::digest(&ring::digest::SHA256, certificate);
     octets.copy_from_slice(digest.as_ref());

@@ -46,17 +46,11 @@ impl Disk {
     // SEQ-7.13
     pub fn open(config: &Collector) -> Result<Self, String> {
         let directory = &config.store.directory.path;
-        let age_max_ms = config.limits.results_days_max.saturating_mul(DAY_MS);
-        let limits = StoreLimits { results_age_max_ms: age_max_ms, ..StoreLimits::default() };
+        let (results, raw) = Self::limits(config);
         let of = |error: StoreError| format!("store.directory: {error}");
         let (store, recovery) =
-            Store::open(directory, limits, Clock::new().now_ms()).map_err(of)?;
-        let limits = ArchiveLimits {
-            octets_max: config.limits.archive_octets_max,
-            age_max_ms,
-            ..ArchiveLimits::default()
-        };
-        let (archive, repairs) = Archive::open(&directory.join(ARCHIVE), limits).map_err(of)?;
+            Store::open(directory, results, Clock::new().now_ms()).map_err(of)?;
+        let (archive, repairs) = Archive::open(&directory.join(ARCHIVE), raw).map_err(of)?;
         if recovery.sessions_closed > 0 {
             info!(
                 "the collector did not end in order: {} sessions are closed, {} epochs that were \
@@ -72,6 +66,19 @@ impl Disk {
             );
         }
         Ok(Self { store, archive, sessions: HashMap::new() })
+    }
+
+    /// The bounds of results, and of the raw archive.
+    // SEQ-7.10
+    pub fn limits(config: &Collector) -> (StoreLimits, ArchiveLimits) {
+        let age_max_ms = config.limits.results_days_max.saturating_mul(DAY_MS);
+        let results = StoreLimits { results_age_max_ms: age_max_ms, ..StoreLimits::default() };
+        let raw = ArchiveLimits {
+            octets_max: config.limits.archive_octets_max,
+            age_max_ms,
+            ..ArchiveLimits::default()
+        };
+        (results, raw)
     }
 
     /// Where results are read, beside this.

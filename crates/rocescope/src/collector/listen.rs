@@ -13,7 +13,7 @@ use observe::profile::Lengths;
 use rustls::pki_types::UnixTime;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -50,6 +50,17 @@ pub struct Running {
     stop: watch::Sender<bool>,
     listening: tokio::task::JoinHandle<()>,
     keeping: Keeping,
+}
+
+/// Whether a collector takes connections.
+#[derive(Clone, Debug)]
+pub struct Listening(AbortHandle);
+
+impl Listening {
+    /// Whether it does.
+    pub fn is_running(&self) -> bool {
+        !self.0.is_finished()
+    }
 }
 
 /// What every connection needs.
@@ -97,6 +108,11 @@ impl Running {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether it goes on.
+    pub fn intake(&self) -> Listening {
+        Listening(self.listening.abort_handle())
     }
 
     /// What is counted.

@@ -5,10 +5,10 @@
 //! keeps what came of it). What is said of a report is decided in `observe`.
 
 pub mod access;
-mod admission;
+pub(crate) mod admission;
 mod clock;
 mod disk;
-mod greeting;
+pub(crate) mod greeting;
 pub mod intake;
 mod listen;
 mod metrics;
@@ -21,9 +21,9 @@ mod times;
 mod writer;
 
 pub use disk::Disk;
-pub use listen::Running;
+pub use listen::{Listening, Running};
 pub use metrics::{Metrics, Row, Sort};
 pub use raw::{Part, Raw};
 pub use refusal::Refusal;
-pub use run::run;
+pub use run::{Started, run};
 pub use sink::{Change, EpochState, Rules, SessionFacts, SessionId, Sink, SinkError};

@@ -1,6 +1,8 @@
 //! The program: the configuration, the signals, and the end.
 
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
@@ -8,7 +10,8 @@ use tracing::{error, info, warn};
 use super::listen::Running;
 use super::metrics::Metrics;
 use super::sink::Sink;
-use crate::config::{Collector, read_collector};
+use crate::config::{Collector, HttpTls, read_collector};
+use crate::serve::{self, Served};
 
 /// Collects until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
 ///
@@ -34,18 +37,83 @@ async fn collecting(path: &Path, config: Collector, sink: impl Sink) -> Result<(
         caught(SignalKind::terminate())?,
         caught(SignalKind::interrupt())?,
     );
-    let running = Running::start(&config, sink)
+    let started = Started::begin(&config, sink)
         .await
         .map_err(|problem| format!("{}: {problem}", path.display()))?;
     loop {
         tokio::select! {
-            Some(()) = hangup.recv() => reload(path, &config, &running),
+            Some(()) = hangup.recv() => reload(path, &config, &started),
             () = one_of(&mut terminate, &mut interrupt) => break,
         }
     }
     info!("stops: sessions end, what came in is kept");
-    running.stop().await;
+    started.stop().await;
     Ok(())
+}
+
+/// A collector at work, with what it serves.
+#[derive(Debug)]
+pub struct Started {
+    running: Running,
+    served: Option<Served>,
+}
+
+impl Started {
+    /// Begins to collect and to serve what is in the configuration's store.
+    ///
+    /// # Errors
+    /// A file that cannot be used, or an address that cannot be listened on; in a line.
+    pub async fn begin(config: &Collector, sink: impl Sink) -> Result<Self, String> {
+        // What serves is made first: nothing has come in yet when it cannot be.
+        let ready = match config.http.serve {
+            true => Some(serve::Ready::bind(config).await?),
+            false => None,
+        };
+        let running = Running::start(config, sink).await?;
+        let (metrics, intake) = (running.metrics().clone(), running.intake());
+        let served = ready.map(|ready| ready.serve(metrics, intake));
+        Ok(Self { running, served })
+    }
+
+    /// Where IPFIX comes in.
+    pub fn ipfix_address(&self) -> SocketAddr {
+        self.running.address()
+    }
+
+    /// Where results are served, if they are.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.served.as_ref().map(Served::address)
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        self.running.metrics()
+    }
+
+    /// Takes certificates, revocation lists, peers and readers anew, all of them or none.
+    ///
+    /// # Errors
+    /// A file that cannot be used, in a line; all stays as it was.
+    pub fn reload(&self, config: &Collector) -> Result<(), String> {
+        let access = self.served.as_ref().map(|_| serve::access::Access::load(&config.http));
+        let access = access.transpose().inspect_err(|_| {
+            Metrics::count(&self.metrics().reloads_refused);
+        })?;
+        self.running.reload(config)?;
+        if let Some((served, access)) = self.served.as_ref().zip(access) {
+            served.admit(access);
+        }
+        Ok(())
+    }
+
+    /// Ends all sessions and connections, and waits until what came in is kept. Results are served
+    /// until then.
+    pub async fn stop(self) {
+        self.running.stop().await;
+        if let Some(served) = self.served {
+            served.stop().await;
+        }
+    }
 }
 
 async fn one_of(terminate: &mut Signal, interrupt: &mut Signal) {
@@ -56,13 +124,13 @@ async fn one_of(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 /// A configuration that does not pass leaves the old one running.
-fn reload(path: &Path, began_with: &Collector, running: &Running) {
+fn reload(path: &Path, began_with: &Collector, running: &Started) {
     match read_collector(path) {
         Ok(config) => {
             if fixed(&config) != fixed(began_with) {
                 warn!(
-                    "only certificates, revocation lists and peers are taken anew; the rest of \
-                     what changed holds from the next start on"
+                    "only certificates, revocation lists, peers and readers are taken anew; the \
+                     rest of what changed holds from the next start on"
                 );
             }
             match running.reload(&config) {
@@ -91,6 +159,16 @@ fn fixed(config: &Collector) -> Collector {
     ipfix.revocation = None;
     ipfix.peers.clear();
     config.store.directory.line = 0;
+    let http = &mut config.http;
+    http.readers.clear();
+    if let Some(tls) = &mut http.tls {
+        *tls = HttpTls {
+            certificate: nothing(),
+            private_key: nothing(),
+            authority: None,
+            revocation: None,
+        };
+    }
     config
 }
 

@@ -11,7 +11,7 @@ use wire::element::Mapping;
 use super::device::{file, is_dns_name, named};
 use super::limits::LIMIT_KEYS;
 use super::section::{Document, Section, Value};
-use super::{CollectorLimits, NamedFile, elements};
+use super::{CollectorLimits, Http, NamedFile, elements, http};
 
 pub(super) const KEYS: &[&str] = &["ipfix", "elements", "http", "store", "limits"];
 
@@ -73,13 +73,6 @@ pub enum PeerIdentity {
     Fingerprint([u8; 32]),
 }
 
-/// `[http]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Http {
-    /// Where it listens.
-    pub listen: SocketAddr,
-}
-
 /// `[store]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
@@ -125,11 +118,16 @@ pub(super) fn read<'d>(
     let top = Section::top(document, table, KEYS);
     let ipfix = ipfix(&top.section("ipfix", IPFIX_KEYS), directory);
     let elements = elements::read(&top.section("elements", elements::KEYS));
-    let listen = listen(&top.section("http", &["listen"]), 8080);
+    let http = http::read(&top.section("http", http::KEYS), directory);
     let store = store(&top.section("store", &["directory"]), directory);
     let limits = CollectorLimits::read(&top.section("limits", LIMIT_KEYS));
-    let http = Http { listen: listen? };
-    Some(Collector { ipfix: ipfix?, elements: elements?, http, store: store?, limits: limits? })
+    Some(Collector {
+        ipfix: ipfix?,
+        elements: elements?,
+        http: http?,
+        store: store?,
+        limits: limits?,
+    })
 }
 
 fn ipfix(section: &Section<'_>, directory: &Path) -> Option<Ipfix> {
@@ -155,7 +153,7 @@ fn ipfix(section: &Section<'_>, directory: &Path) -> Option<Ipfix> {
     })
 }
 
-fn listen(section: &Section<'_>, port: u16) -> Option<SocketAddr> {
+pub(super) fn listen(section: &Section<'_>, port: u16) -> Option<SocketAddr> {
     match section.value("listen") {
         Some(value) => value
             .parsed("an address and a port, such as \"127.0.0.1:4740\"", |text| text.parse().ok()),

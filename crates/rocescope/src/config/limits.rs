@@ -145,4 +145,20 @@ limits! {
         "octets of the raw archive, the oldest file going first";
     results_days_max = 90, 1, 36_500,
         "days for which results are stored";
+    http_connections_max = 128, 1, 65_536,
+        "HTTP connections at one time; one more ends the oldest whose reader is not known yet";
+    http_head_octets_max = 16_384, 8_192, 1 << 20,
+        "octets of the head of an HTTP request";
+    http_head_timeout_s = 15, 1, 3_600,
+        "seconds for the next request of an HTTP connection, its TLS handshake among them";
+    http_answer_timeout_s = 30, 1, 3_600,
+        "seconds in which an answer has to be taken by its reader";
+    http_queries_max = 4, 1, 256,
+        "HTTP requests that read the store at one time";
+    http_queries_waiting_max = 64, 1, 65_536,
+        "HTTP requests that wait to read the store, more being refused";
+    http_query_timeout_ms = 10_000, 1, 600_000,
+        "milliseconds for an HTTP request to wait for the store and read it";
+    http_page_max = 1_000, 1, 100_000,
+        "rows of one page of an HTTP answer";
 }

@@ -10,6 +10,7 @@ mod collector;
 mod device;
 mod elements;
 mod error;
+mod http;
 mod limits;
 mod rules;
 mod section;
@@ -22,16 +23,19 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub(crate) use address::{shown, shown_prefix};
-pub use collector::{Collector, Http, Ipfix, Peer, PeerIdentity, Store};
+pub use collector::{Collector, Ipfix, Peer, PeerIdentity, Store};
 pub use device::{
     Agent, Device, Export, Icrc, Metering, Observation, PLAIN_TCP_WORDS, Security, Server,
 };
 pub use error::{ConfigError, printable};
+pub use http::{Http, HttpReader, HttpTls, ReaderIdentity, Role};
 pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits};
 pub(crate) use rules::segment_kind;
 pub use rules::{ATTESTATIONS, Condition, Provisioned};
 pub use source::{Interface, Pace, Replay, Sources};
 pub use starter::{StarterStream, starter};
+
+pub(crate) use section::{alternatives, nearest};
 
 use section::Document;
 

@@ -351,13 +351,13 @@ impl<'d> Value<'d> {
 }
 
 /// The known key that is most like `name`.
-pub(super) fn nearest<'k>(name: &str, keys: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(name: &str, keys: &[&'k str]) -> Option<&'k str> {
     let likeness = |key: &str| strsim::normalized_damerau_levenshtein(name, key);
     keys.iter().rev().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }
 
 /// `a`, `a or b`, `a, b or c`.
-pub(super) fn alternatives(names: &[String]) -> String {
+pub(crate) fn alternatives(names: &[String]) -> String {
     match names {
         [] => "nothing".into(),
         [only] => only.clone(),

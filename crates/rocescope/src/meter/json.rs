@@ -3,8 +3,11 @@
 use std::io::Write as _;
 use std::net::Ipv6Addr;
 
+use observe::collect::Epoch;
+use observe::outcome::Outcome;
 use observe::profile::segment_id;
-use observe::report::{Report, StreamKey};
+use observe::report::{Flags, Report, StreamKey};
+use observe::sequence::Counts;
 use wire::frame::Family;
 
 /// The largest number that every JSON reader keeps exactly, 2^53 - 1; beyond, a number is a
@@ -22,8 +25,13 @@ pub struct Place {
 
 /// Appends a report as one line.
 pub fn report(out: &mut Vec<u8>, place: Place, report: &Report) {
+    members(out, place, report);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends an object with the members of a report, and leaves it open for more.
+fn members(out: &mut Vec<u8>, place: Place, report: &Report) {
     let snapshot = &report.snapshot;
-    let counts = &snapshot.counts;
     out.extend_from_slice(b"{\"record\":\"sequence\"");
     number(out, "observationDomainId", u64::from(place.domain));
     number(out, "observationPointId", place.point);
@@ -33,14 +41,18 @@ pub fn report(out: &mut Vec<u8>, place: Place, report: &Report) {
     number(out, "rdmaSequenceEpochId", report.epoch_id);
     number(out, "rdmaSequenceReportId", report.report_id);
     number(out, "rdmaSequenceWindow", u64::from(snapshot.window.get()));
-    number(out, "rdmaSequenceFlags", u64::from(snapshot.flags.0));
-    out.extend_from_slice(b",\"flags\":[");
-    for (n, name) in snapshot.flags.names().enumerate() {
-        out.extend_from_slice(if n == 0 { b"\"" } else { b",\"" });
-        out.extend_from_slice(name.as_bytes());
-        out.push(b'"');
-    }
-    out.push(b']');
+    flags(out, snapshot.flags);
+    counters(out, &snapshot.counts);
+}
+
+/// Appends the members that say which flags are set.
+pub fn flags(out: &mut Vec<u8>, flags: Flags) {
+    number(out, "rdmaSequenceFlags", u64::from(flags.0));
+    words(out, "flags", flags.names());
+}
+
+/// Appends the members that count.
+pub fn counters(out: &mut Vec<u8>, counts: &Counts) {
     number(out, "skippedPsnTotalCount", counts.skipped);
     number(out, "filledPsnTotalCount", counts.filled);
     number(out, "expiredPsnTotalCount", counts.expired);
@@ -49,7 +61,60 @@ pub fn report(out: &mut Vec<u8>, place: Place, report: &Report) {
     number(out, "repeatedPsnTotalCount", counts.repeated);
     number(out, "requestPacketTotalCount", counts.requests);
     number(out, "unclassifiedLatePacketTotalCount", counts.unclassified_late);
-    out.extend_from_slice(b"}\n");
+}
+
+/// What a collector says of an epoch beside its latest report.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged<'a, Q> {
+    /// Its Transport Session, where it is known.
+    pub session: Option<u64>,
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// Words for what a reader of its numbers has to know.
+    pub qualifications: Q,
+    /// Why it is incomplete or invalid.
+    pub reason: Option<&'a str>,
+}
+
+/// Appends an object with the members of an epoch's latest report and what is known of it, and
+/// leaves it open for more.
+// SEQ-7.15
+pub fn epoch<'q>(
+    out: &mut Vec<u8>,
+    domain: u32,
+    epoch: &Epoch,
+    judged: Judged<'_, impl Iterator<Item = &'q str>>,
+) {
+    members(out, Place { domain, point: epoch.point }, &epoch.latest);
+    text(out, "outcome", judged.outcome.word());
+    words(out, "qualifications", judged.qualifications);
+    match judged.reason {
+        Some(reason) => text(out, "reason", reason),
+        None => out.extend_from_slice(b",\"reason\":null"),
+    }
+    number(out, "reportGaps", epoch.missing);
+    match judged.session {
+        Some(session) => number(out, "session", session),
+        None => out.extend_from_slice(b",\"session\":null"),
+    }
+}
+
+/// Appends a member with a text.
+pub fn text(out: &mut Vec<u8>, name: &str, value: &str) {
+    name_of(out, name);
+    out.extend_from_slice(serde_json::Value::from(value).to_string().as_bytes());
+}
+
+/// Appends a member with a list of words, which need no escapes.
+fn words<'w>(out: &mut Vec<u8>, name: &str, words: impl Iterator<Item = &'w str>) {
+    name_of(out, name);
+    out.push(b'[');
+    for (n, word) in words.enumerate() {
+        out.extend_from_slice(if n == 0 { b"\"" } else { b",\"" });
+        out.extend_from_slice(word.as_bytes());
+        out.push(b'"');
+    }
+    out.push(b']');
 }
 
 /// Appends the members that name a stream.

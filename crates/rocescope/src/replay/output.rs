@@ -4,12 +4,10 @@ use std::io::{self, Write};
 
 use observe::collect::Retired;
 use observe::outcome::Outcome;
-use serde_json::Value;
 
 use super::{Format, Summary};
 use crate::layout::{cell, cell_left, lines, push_stream_name};
-use crate::meter::Place;
-use crate::meter::json;
+use crate::meter::json::{self, Judged};
 
 /// Where the epochs go.
 pub(super) struct Output<'a, W> {
@@ -116,21 +114,14 @@ impl<'a, W: Write> Output<'a, W> {
 /// Appends an epoch as one line: the members of its latest report, and what is known of it.
 fn epoch(out: &mut Vec<u8>, session: Option<u64>, retired: &Retired) {
     let Retired { domain, epoch, outcome } = retired;
-    json::report(out, Place { domain: *domain, point: epoch.point }, &epoch.latest);
-    // The report's own end.
-    out.truncate(out.len().saturating_sub("}\n".len()));
-    let words: Vec<_> = epoch.qualifications().iter().map(|q| q.word()).collect();
-    for (key, value) in [
-        ("outcome", Value::from(outcome.word())),
-        ("qualifications", Value::from(words)),
-        ("reason", epoch.reason(*outcome).map_or(Value::Null, Value::from)),
-    ] {
-        out.extend_from_slice(format!(",\"{key}\":{value}").as_bytes());
-    }
-    json::number(out, "reportGaps", epoch.missing);
-    match session {
-        Some(session) => json::number(out, "session", session),
-        None => out.extend_from_slice(b",\"session\":null"),
-    }
+    let qualifications = epoch.qualifications();
+    let reason = epoch.reason(*outcome);
+    let judged = Judged {
+        session,
+        outcome: *outcome,
+        qualifications: qualifications.iter().map(|q| q.word()),
+        reason: reason.as_deref(),
+    };
+    json::epoch(out, *domain, epoch, judged);
     out.extend_from_slice(b"}\n");
 }

@@ -224,7 +224,7 @@ impl Site {
                 "[ipfix]\nlisten = \"127.0.0.1:0\"\ncertificate = \"collector.pem\"\n\
                  key = \"collector.key\"\nauthority = \"ca.pem\"\n{ipfix}\n\
                  [[ipfix.peer]]\nname = \"{AGENT}\"\ndomains = [1]\n{peers}\n\
-                 [limits]\n{limits}\n"
+                 [http]\nlisten = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
             ),
         );
     }

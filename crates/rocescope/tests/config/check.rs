@@ -112,7 +112,8 @@ fn a_collector_file_is_told_with_its_peers_and_limits_once_its_files_are_there()
             "  agent.example for observation domain 1 2",
             &domains,
             "  pfcPriority                      99, not the default",
-            "HTTP        127.0.0.1:8080: not served by this version",
+            "HTTP        http://127.0.0.1:8080/: results under /api/v1, /metrics, /healthz, /readyz",
+            "  read by everyone on this machine",
         ],
     );
     assert!(plan.contains("data, which would be created"), "{plan}");

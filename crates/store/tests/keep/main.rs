@@ -2,6 +2,7 @@
 
 mod archive;
 mod database;
+mod find;
 mod full;
 mod killed;
 mod retention;

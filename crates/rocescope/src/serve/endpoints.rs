@@ -1,0 +1,120 @@
+//! What there is: paths, their parameters, and what is said of anything else.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::RawQuery;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::Value;
+
+use super::answer::{Problem, shown};
+use super::parameters::Parameters;
+use super::{State, epochs, health, limits, metrics, sessions};
+use crate::config::nearest;
+
+/// A path that is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// As the description has it; what is in braces stands for a value.
+    pub path: &'static str,
+    /// The parameters that it knows.
+    pub parameters: &'static [&'static str],
+}
+
+pub(super) const EPOCHS: &[&str] =
+    &["outcome", "source", "destination", "qp", "since", "until", "limit", "cursor"];
+pub(super) const SESSIONS: &[&str] = &["limit", "cursor"];
+
+const fn endpoint(path: &'static str, parameters: &'static [&'static str]) -> Endpoint {
+    Endpoint { path, parameters }
+}
+
+/// All of them.
+pub const ENDPOINTS: [Endpoint; 12] = [
+    endpoint("/api/v1/epochs", EPOCHS),
+    endpoint("/api/v1/epochs/{session}/{domain}/{epochId}", &[]),
+    endpoint("/api/v1/epochs/{session}/{domain}/{epochId}/history", &[]),
+    endpoint("/api/v1/sessions", SESSIONS),
+    endpoint("/api/v1/limits", &[]),
+    endpoint("/api/v1/summary", &[]),
+    endpoint("/api/v1/pfc", &[]),
+    endpoint("/api/v1/queues", &[]),
+    endpoint("/api/openapi.json", &[]),
+    endpoint("/metrics", &[]),
+    endpoint("/healthz", &[]),
+    endpoint("/readyz", &[]),
+];
+
+/// What the role for metrics may read.
+pub(super) const FOR_METRICS: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
+
+/// The description of the interface (OpenAPI 3.1).
+pub fn openapi() -> &'static Value {
+    static DESCRIPTION: LazyLock<Value> = LazyLock::new(|| {
+        let mut value: Value =
+            serde_json::from_str(include_str!("openapi.json")).expect("a file of ours, tested");
+        value["info"]["version"] = env!("CARGO_PKG_VERSION").into();
+        value
+    });
+    &DESCRIPTION
+}
+
+pub(super) fn router(state: Arc<State>) -> Router {
+    let mut router = Router::new();
+    for Endpoint { path, .. } in ENDPOINTS {
+        let method = match path {
+            "/api/v1/epochs" => get(epochs::list),
+            "/api/v1/epochs/{session}/{domain}/{epochId}" => get(epochs::one),
+            "/api/v1/epochs/{session}/{domain}/{epochId}/history" => get(epochs::history),
+            "/api/v1/sessions" => get(sessions::list),
+            "/api/v1/limits" => get(limits::get),
+            "/api/v1/summary" => get(sessions::summary),
+            "/api/v1/pfc" => get(pfc),
+            "/api/v1/queues" => get(queues),
+            "/api/openapi.json" => get(described),
+            "/metrics" => get(metrics::get),
+            "/healthz" => get(health::alive),
+            "/readyz" => get(health::ready),
+            other => unreachable!("{other} is listed and has no answer"),
+        };
+        router = router.route(path, method);
+    }
+    router.fallback(unknown).method_not_allowed_fallback(not_allowed).with_state(state)
+}
+
+async fn described(RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    Parameters::read(query.as_deref(), &[])?;
+    Ok(super::answer::json(openapi().to_string().into_bytes()))
+}
+
+// PFC-op.1: a missing reading is no reading of zero, and no empty list stands for it.
+async fn pfc() -> Problem {
+    not_served("counters of priority flow control")
+}
+
+async fn queues() -> Problem {
+    not_served("queue telemetry")
+}
+
+fn not_served(what: &str) -> Problem {
+    let detail = format!(
+        "this version of the collector keeps no {what}: that nothing is listed here says nothing \
+         about what there was"
+    );
+    Problem::new(StatusCode::NOT_IMPLEMENTED, detail)
+}
+
+async fn unknown(uri: Uri) -> Problem {
+    let path = shown(uri.path());
+    let paths = ENDPOINTS.map(|endpoint| endpoint.path);
+    let nearest = nearest(&path, &paths).unwrap_or_default();
+    let detail = format!("nothing is served at {path}, the nearest known path is {nearest}");
+    Problem::new(StatusCode::NOT_FOUND, detail).with("nearest", nearest)
+}
+
+async fn not_allowed(method: Method, uri: Uri) -> Problem {
+    let (method, path) = (shown(method.as_str()), shown(uri.path()));
+    Problem::method(format!("method {method} for {path}, expected GET or HEAD"))
+}

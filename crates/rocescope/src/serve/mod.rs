@@ -1,0 +1,43 @@
+//! The collector's HTTP interface: what is stored and counted, to be read. Nothing here can be
+//! written, and nothing is decided about a measurement; the words are those of `observe::outcome`.
+//!
+//! [`listen`] takes connections, [`access`] says who may read what, [`gate`] stands before every
+//! request, [`endpoints`] lists what there is, and [`pool`] bounds what reads the store. HTTP/1.1,
+//! GET and HEAD; over anything but loopback only with TLS 1.3 (sequence draft, section 10).
+
+pub mod access;
+mod answer;
+mod cursor;
+mod endpoints;
+mod epochs;
+mod gate;
+mod health;
+mod limits;
+mod listen;
+mod metrics;
+mod paced;
+mod parameters;
+mod pool;
+mod sessions;
+
+pub use endpoints::{ENDPOINTS, Endpoint, openapi};
+pub use listen::{Ready, Served};
+pub use metrics::{Counts, text};
+
+use std::sync::Arc;
+
+use crate::collector::{Listening, Metrics};
+use crate::config::Collector;
+
+/// What the answers are made of.
+#[derive(Debug)]
+struct State {
+    config: Collector,
+    metrics: Arc<Metrics>,
+    counts: Arc<Counts>,
+    intake: Listening,
+    pool: pool::Pool,
+}
+
+/// What an endpoint gets.
+type Shared = axum::extract::State<Arc<State>>;

@@ -1,0 +1,13 @@
+//! The collector's HTTP interface over real sockets, and TLS where it has to be.
+
+mod access;
+mod answers;
+mod bounds;
+mod client;
+mod description;
+#[path = "../collector/support.rs"]
+#[allow(dead_code, reason = "shared with the tests of what comes in")]
+mod export;
+mod health;
+mod program;
+mod site;

@@ -47,6 +47,18 @@ enum Tool {
     /// Reads sequence reports from memory in three ways and prints their times as JSON; `bench
     /// --records` runs it.
     Records(bench::records::Options),
+    /// Fills a store, has it served, and prints how long answers take; `bench --api` runs it.
+    Api {
+        /// The program that serves.
+        #[arg(long)]
+        rocescope: PathBuf,
+        /// Where the store is made; removed before and after.
+        #[arg(long)]
+        directory: PathBuf,
+        /// What to measure.
+        #[command(flatten)]
+        options: bench::api::Options,
+    },
     /// Measures the meter against the floor and against other programs.
     Bench(bench::Options),
 }
@@ -69,6 +81,10 @@ fn run(tool: Tool) -> anyhow::Result<()> {
         Tool::Generate(options) => bench::generate::run(&options),
         Tool::Floor { file } => bench::floor::run(&file),
         Tool::Records(options) => bench::records::run(&options),
+        Tool::Api { rocescope, directory, options } => {
+            println!("{}", bench::api::run(&rocescope, &directory, options)?);
+            Ok(())
+        }
         Tool::Bench(options) => bench::run(&root, &options),
     }
 }

@@ -12,9 +12,9 @@ use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
 
 use crate::config::{
-    self, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device, Export, Http, HttpTls,
-    Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity, Provisioned, Replay, Role, Security,
-    Server, Sources, printable, shown, shown_prefix,
+    self, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device, Export, Http,
+    HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity, Provisioned,
+    Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].

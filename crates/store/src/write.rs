@@ -342,9 +342,9 @@ impl Spans {
              ON CONFLICT DO UPDATE SET first_ms = min(first_ms, excluded.first_ms), \
              last_ms = max(last_ms, excluded.last_ms)",
         )?;
-        self.0.into_iter().try_for_each(|(number, (first, last))| {
-            widen.execute([number, first, last]).map(drop)
-        })
+        self.0
+            .into_iter()
+            .try_for_each(|(number, (first, last))| widen.execute([number, first, last]).map(drop))
     }
 }
 

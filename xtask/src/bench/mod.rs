@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+pub mod api;
 pub mod floor;
 mod frame;
 pub mod generate;
@@ -39,12 +40,21 @@ pub struct Options {
     /// Measure how sequence reports are read, instead of the meter.
     #[arg(long)]
     records: bool,
+    /// Measure the collector's HTTP interface over a full store, instead of the meter.
+    #[arg(long, conflicts_with = "records")]
+    api: bool,
+    /// Epochs in that store.
+    #[arg(long, default_value_t = 1_000_000)]
+    epochs: u32,
 }
 
 /// Builds, generates, checks, measures and prints.
 pub fn run(root: &Path, options: &Options) -> anyhow::Result<()> {
     if options.records {
         return reports(root, &Programs::build(root, &["xtask"])?, options);
+    }
+    if options.api {
+        return interface(root, &Programs::build(root, &["rocescope", "xtask"])?, options);
     }
     let programs = Programs::build(root, &["rocescope", "xtask"])?;
     let directory = programs.target.join("bench");
@@ -85,6 +95,27 @@ fn reports(root: &Path, programs: &Programs, options: &Options) -> anyhow::Resul
     println!("{table}");
     if options.write {
         table::replace(&root.join("docs/performance.md"), "bench records", &table)?;
+    }
+    Ok(())
+}
+
+fn interface(root: &Path, programs: &Programs, options: &Options) -> anyhow::Result<()> {
+    // In a release build of its own, so that filling the store does not take minutes.
+    let output = Command::new(&programs.xtask)
+        .args(["api", "--epochs", &options.epochs.to_string(), "--rounds", "20", "--rocescope"])
+        .arg(&programs.meter)
+        .arg("--directory")
+        .arg(programs.target.join("bench-api"))
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("xtask does not start")?;
+    if !output.status.success() {
+        bail!("the measurement ended with {}", output.status);
+    }
+    let table = String::from_utf8(output.stdout).context("the table")?;
+    println!("{table}");
+    if options.write {
+        table::replace(&root.join("docs/performance.md"), "bench api", table.trim_end())?;
     }
     Ok(())
 }

@@ -14,9 +14,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{
-    ClientCertVerifierBuilder, NoServerSessionStorage, WebPkiClientVerifier,
-};
+use rustls::server::{ClientCertVerifierBuilder, NoServerSessionStorage, WebPkiClientVerifier};
 
 use crate::config::{Ipfix, NamedFile, Peer, PeerIdentity, printable};
 

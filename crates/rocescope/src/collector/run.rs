@@ -95,7 +95,7 @@ impl Started {
     /// # Errors
     /// A file that cannot be used, in a line; all stays as it was.
     pub fn reload(&self, config: &Collector) -> Result<(), String> {
-        let access = self.served.as_ref().map(|_| serve::access::Access::load(&config.http));
+        let access = self.served.as_ref().map(|served| served.load(&config.http));
         let access = access.transpose().inspect_err(|_| {
             Metrics::count(&self.metrics().reloads_refused);
         })?;

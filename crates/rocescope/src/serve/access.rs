@@ -129,8 +129,8 @@ type Verifier = Arc<dyn ClientCertVerifier>;
 fn tls(files: &HttpTls) -> Result<(ServerConfig, Option<Verifier>), String> {
     let HttpTls { certificate, private_key, authority, revocation } = files;
     let chain = certificates(certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&private_key.path)
-        .map_err(|error| of(private_key, error))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&private_key.path).map_err(|error| of(private_key, error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = match authority {
         Some(authority) => {
@@ -148,8 +148,7 @@ fn tls(files: &HttpTls) -> Result<(ServerConfig, Option<Verifier>), String> {
         Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
         None => builder.with_no_client_auth(),
     };
-    let mut tls =
-        builder.with_single_cert(chain, key).map_err(|error| of(certificate, error))?;
+    let mut tls = builder.with_single_cert(chain, key).map_err(|error| of(certificate, error))?;
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     // A session that is resumed would not show its certificate again.
     tls.session_storage = Arc::new(NoServerSessionStorage {});

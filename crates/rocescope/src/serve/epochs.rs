@@ -1,5 +1,6 @@
 //! Epochs: what came of them, one of them, and its readings.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -106,7 +107,14 @@ fn epoch(body: &mut Vec<u8>, row: &EpochRow) {
 /// What an epoch is asked for by.
 type Key = (SessionId, u32, u64);
 
-fn key([session, domain, epoch]: [String; 3]) -> Result<Key, Problem> {
+/// What stands in a path for it.
+type Segments = Result<Path<[String; 3]>, PathRejection>;
+
+fn key(path: Segments) -> Result<Key, Problem> {
+    let Path([session, domain, epoch]) = path.map_err(|rejection| {
+        let detail = format!("{}, expected numbers in the path", rejection.body_text());
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    })?;
     let number = |name, text: &str, most: u64| {
         let found = digits(text).filter(|number| *number <= most);
         found.ok_or_else(|| Problem::parameter(name, text, &format!("0 to {most}")))
@@ -128,7 +136,7 @@ fn missing((session, domain, epoch): Key) -> Problem {
 /// `GET /api/v1/epochs/{session}/{domain}/{epochId}`.
 pub(super) async fn one(
     State(state): Shared,
-    Path(path): Path<[String; 3]>,
+    path: Segments,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     Parameters::read(query.as_deref(), &[])?;
@@ -142,7 +150,7 @@ pub(super) async fn one(
 /// `GET /api/v1/epochs/{session}/{domain}/{epochId}/history`.
 pub(super) async fn history(
     State(state): Shared,
-    Path(path): Path<[String; 3]>,
+    path: Segments,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     Parameters::read(query.as_deref(), &[])?;

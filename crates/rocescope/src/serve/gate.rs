@@ -106,7 +106,8 @@ impl Gate {
         };
         for name in [Some(host), of_target].into_iter().flatten() {
             if !self.names.admit(name) {
-                let own = if self.names.loopback { "localhost, a loopback address or " } else { "" };
+                let own =
+                    if self.names.loopback { "localhost, a loopback address or " } else { "" };
                 let detail = format!(
                     "this is not {}, expected {own}one of http.hosts in the configuration",
                     shown(name)

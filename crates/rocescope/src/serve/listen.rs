@@ -36,7 +36,7 @@ use super::{State, endpoints};
 use crate::collector::admission::{Handshake, Handshakes};
 use crate::collector::greeting::Greeting;
 use crate::collector::{Listening, Metrics};
-use crate::config::Collector;
+use crate::config::{Collector, Http};
 
 /// How long the listener rests when the system gives no connection.
 const REST: Duration = Duration::from_millis(100);
@@ -109,6 +109,24 @@ impl Served {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Reads the files of another configuration.
+    ///
+    /// # Errors
+    /// A file that cannot be used, or a configuration that would leave open what listens to other
+    /// machines until the next start, whatever address it names for then; in a line.
+    // SEQ-10.1, SEQ-10.3
+    pub fn load(&self, http: &Http) -> Result<Access, String> {
+        let open = http.tls.is_none() || http.readers.is_empty();
+        if open && !self.address.ip().to_canonical().is_loopback() {
+            return Err(format!(
+                "http.listen: {} is reached from other machines until the next start, expected \
+                 certificate, key and at least one [[http.reader]] until then",
+                self.address
+            ));
+        }
+        Access::load(http)
     }
 
     /// From now on these may read; a connection that is open is asked again with every request.

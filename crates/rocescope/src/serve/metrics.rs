@@ -178,4 +178,3 @@ const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What the name of every number of a collector begins with.
 const PREFIX: &str = "rocescope_collector";
-

@@ -25,9 +25,7 @@ impl Parameters {
             };
             if all.iter().any(|(there, _)| *there == name) {
                 let detail = format!("parameter {name} is there more than once, expected once");
-                return Err(
-                    Problem::new(StatusCode::BAD_REQUEST, detail).with("parameter", name)
-                );
+                return Err(Problem::new(StatusCode::BAD_REQUEST, detail).with("parameter", name));
             }
             all.push((name, value.into_owned()));
         }

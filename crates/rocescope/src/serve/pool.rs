@@ -64,7 +64,8 @@ impl Pool {
         let deadline = Instant::now() + self.patience;
         let Ok(entered) = self.entered.clone().try_acquire_owned() else {
             Counts::count(&self.counts.queries_refused);
-            let detail = "too many requests wait to read the store, limits.http_queries_waiting_max";
+            let detail =
+                "too many requests wait to read the store, limits.http_queries_waiting_max";
             return Err(Problem::busy(detail));
         };
         let Ok(Ok(reading)) = timeout_at(deadline, self.reading.clone().acquire_owned()).await
@@ -88,7 +89,8 @@ impl Pool {
             }
             found
         });
-        let done = done.await;
+        // A thread that the system holds up is not waited for.
+        let Ok(done) = timeout_at(deadline, done).await else { return Err(self.given_up()) };
         drop(waiting);
         match done {
             Ok(Ok(found)) => Ok(found),

@@ -58,10 +58,10 @@ fn found(reader: &Reader, row: SessionRow) -> Result<Found, StoreError> {
 
 fn session(Found { row, outcomes, refused, dropped }: Found) -> Value {
     let facts = &row.facts;
-    let fingerprint: String = facts.fingerprint.iter().map(|octet| format!("{octet:02x}")).collect();
+    let fingerprint: String =
+        facts.fingerprint.iter().map(|octet| format!("{octet:02x}")).collect();
     // Zeros stand where no certificate was shown.
-    let fingerprint =
-        (facts.fingerprint != [0; 32]).then(|| format!("sha256:{fingerprint}"));
+    let fingerprint = (facts.fingerprint != [0; 32]).then(|| format!("sha256:{fingerprint}"));
     json!({
         "session": number(row.session.0),
         "state": if row.closed_ms.is_some() { "closed" } else { "open" },
@@ -83,7 +83,10 @@ fn session(Found { row, outcomes, refused, dropped }: Found) -> Value {
 fn counted(found: &[(Outcome, u64)]) -> Value {
     let all = [Outcome::Active, Outcome::Complete, Outcome::Incomplete, Outcome::Invalid];
     let count = |outcome| found.iter().find(|(of, _)| *of == outcome).map_or(0, |(_, n)| *n);
-    all.into_iter().map(|of| (of.word().to_owned(), number(count(of)))).collect::<Map<_, _>>().into()
+    all.into_iter()
+        .map(|of| (of.word().to_owned(), number(count(of))))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn by_kind(refused: Vec<(String, u64)>) -> Value {

@@ -50,9 +50,8 @@ fn the_digest_of_a_token_is_that_of_its_octets() {
 #[tokio::test]
 async fn a_reader_has_a_token_that_is_listed_and_reads_what_its_role_may() {
     let site = Site::new("tokens", &tokens(), "").start().await;
-    let status = async |target: &str, lines: &[&str]| {
-        ask(&site, None, target, lines).await.unwrap().status
-    };
+    let status =
+        async |target: &str, lines: &[&str]| ask(&site, None, target, lines).await.unwrap().status;
     for target in ["/api/v1/epochs", "/api/openapi.json", "/metrics", "/readyz", "/nothing"] {
         let denied = ask(&site, None, target, &[]).await.unwrap();
         assert_eq!(denied.status, 401, "{target}");
@@ -238,6 +237,31 @@ async fn a_reload_takes_readers_and_certificates_anew_also_for_open_connections(
     site.stop().await;
 }
 
+// SEQ-10.1, SEQ-10.3
+#[tokio::test]
+async fn a_reload_never_opens_what_listens_to_other_machines() {
+    let everywhere = format!("listen = \"0.0.0.0:8080\"\n{}", tokens());
+    let site = Site::new("everywhere", &everywhere, "").start().await;
+    let port = site.started().http_address().unwrap().port();
+    let status = async |lines: &[&str]| {
+        let (connector, name) = crate::export::connector(&site.authority.pem, None);
+        let tcp = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let mut stream = connector.connect(name, tcp).await.unwrap();
+        exchange(&mut stream, &request("GET", "/healthz", lines)).await.unwrap().status
+    };
+    let token = ["authorization: Bearer secret"];
+    assert_eq!((status(&[]).await, status(&token).await), (401, 200));
+    // All of these are good to begin with.
+    for open in ["", TLS, "serve = false"] {
+        site.configure(open, "");
+        let problem = site.started().reload(&site.config()).unwrap_err();
+        let expected = format!("http.listen: 0.0.0.0:{port} is reached from other machines until");
+        assert!(problem.starts_with(&expected), "{problem}");
+        assert_eq!((status(&[]).await, status(&token).await), (401, 200));
+    }
+    site.stop().await;
+}
+
 /// What is wrong with `[http]`, in a line each.
 fn refused(site: &Site, http: &str) -> Vec<String> {
     site.configure(http, "");
@@ -288,10 +312,7 @@ fn what_would_be_open_to_other_machines_is_refused_before_anything_listens() {
             "http.authority: nobody is known by a certificate, expected an [[http.reader]] with a \
              name or a fingerprint, or no authority",
         ),
-        (
-            "certificate = \"a\"\n".into(),
-            "http.key: missing beside certificate, expected a file",
-        ),
+        ("certificate = \"a\"\n".into(), "http.key: missing beside certificate, expected a file"),
         (
             "authority = \"a\"\n".into(),
             "http.certificate: missing beside the other files of [http], expected a file",
@@ -322,15 +343,13 @@ fn what_would_be_open_to_other_machines_is_refused_before_anything_listens() {
             "hosts = [\"a.example:80\"]\n".into(),
             "http.hosts[0]: \"a.example:80\", expected a DNS name or an address, without a port",
         ),
-        (
-            "cors = true\n".into(),
-            "http.cors: unknown key, the nearest known one is hosts",
-        ),
+        ("cors = true\n".into(), "http.cors: unknown key, the nearest known one is hosts"),
     ] {
         let found = refused(&site, &http);
         assert_eq!(found.len(), 1, "{http}: {found:?}");
         assert!(
-            found[0] == expected || expected.ends_with("hosts") && found[0].starts_with("http.cors"),
+            found[0] == expected
+                || expected.ends_with("hosts") && found[0].starts_with("http.cors"),
             "{http}: {found:?}"
         );
     }

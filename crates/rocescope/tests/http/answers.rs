@@ -156,8 +156,7 @@ async fn pages_by_cursor_miss_and_repeat_nothing_while_others_are_written() {
             None => break,
         }
     }
-    let expected: Vec<Vec<u64>> =
-        vec![(8..=13).rev().collect(), (2..=7).rev().collect(), vec![1]];
+    let expected: Vec<Vec<u64>> = vec![(8..=13).rev().collect(), (2..=7).rev().collect(), vec![1]];
     assert_eq!(found, expected);
     // It belongs to its question.
     let other = format!("/api/v1/epochs?outcome=complete&cursor={cursor}");
@@ -196,11 +195,7 @@ async fn a_bad_parameter_is_refused_with_its_name_its_value_and_what_is_legal() 
             "destination=host\\nname, expected an IPv4 or IPv6 address",
         ),
         ("epochs?qp=16777216", "qp", "qp=16777216, expected 0 to 16777215"),
-        (
-            "epochs?since=now",
-            "since",
-            "since=now, expected 0 to 18446744073709551615",
-        ),
+        ("epochs?since=now", "since", "since=now, expected 0 to 18446744073709551615"),
         (
             "epochs?until=18446744073709551616",
             "until",
@@ -235,6 +230,8 @@ async fn a_bad_parameter_is_refused_with_its_name_its_value_and_what_is_legal() 
         assert_eq!(problem["detail"], detail, "{target}");
         assert_eq!(problem["parameter"], parameter, "{target}");
     }
+    let octets = site.ask("GET", "/api/v1/epochs/1/1/%FF").await;
+    assert_eq!(octets.status, 400, "{octets:?}");
     let long = format!("/api/v1/epochs?source={}", "x".repeat(5_000));
     let problem = site.ask("GET", &long).await.json();
     assert!(problem["value"].as_str().unwrap().len() < 100, "{problem}");

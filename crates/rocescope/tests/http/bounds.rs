@@ -104,9 +104,10 @@ async fn connections_of_strangers_make_room_and_those_of_readers_are_counted() {
     let mut first = known.remove(0);
     let metrics = exchange(&mut first, &request("GET", "/metrics", &[])).await.unwrap();
     assert!(metrics.text().contains("http_connections_refused_total 1\n"), "{}", metrics.text());
-    let evicted = metrics.text().lines().find_map(|line| {
-        line.strip_prefix("rocescope_collector_http_connections_evicted_total ")
-    });
+    let evicted = metrics
+        .text()
+        .lines()
+        .find_map(|line| line.strip_prefix("rocescope_collector_http_connections_evicted_total "));
     assert!(evicted.unwrap().parse::<u64>().unwrap() >= 4, "{evicted:?}");
     drop(first);
     let again = async { while site.ask("GET", "/api/v1/limits").await.status != 200 {} };

@@ -36,7 +36,10 @@ fn read(text: &str) -> (BTreeMap<&str, &str>, BTreeMap<&str, f64>) {
             for label in labels.split(',').filter(|label| !label.is_empty()) {
                 let (name, value) = label.split_once('=').unwrap();
                 assert!(is_name(name), "{line}");
-                assert!(value.starts_with('"') && value.ends_with('"') && value.len() > 2, "{line}");
+                assert!(
+                    value.starts_with('"') && value.ends_with('"') && value.len() > 2,
+                    "{line}"
+                );
             }
             assert!(values.insert(series, value.parse().unwrap()).is_none(), "twice: {line}");
         }

@@ -47,10 +47,8 @@ fn filled(scratch: &Scratch) -> (Store, SessionId) {
             report.snapshot.end_ms = u64::MAX - numbers.below(5);
         }
         let outcome = OUTCOMES[usize::try_from(numbers.below(100).min(3)).unwrap()];
-        changes.push(Change::Epoch(Box::new(with_outcome(
-            state(session, &[report], 5_000),
-            outcome,
-        ))));
+        changes
+            .push(Change::Epoch(Box::new(with_outcome(state(session, &[report], 5_000), outcome))));
     }
     for part in changes.chunks(700) {
         store.apply(part).unwrap();
@@ -126,11 +124,8 @@ fn times_beyond_what_a_database_sorts_are_later_than_all_others() {
     let scratch = Scratch::new();
     let (store, _) = filled(&scratch);
     let reader = store.reader().unwrap();
-    let late = EpochFilter {
-        since_ms: Some(u64::MAX >> 1),
-        limit: 1_000,
-        ..EpochFilter::default()
-    };
+    let late =
+        EpochFilter { since_ms: Some(u64::MAX >> 1), limit: 1_000, ..EpochFilter::default() };
     let found = reader.epochs(&late).unwrap().rows;
     assert!(!found.is_empty());
     assert!(found.iter().all(|row| row.epoch.latest.snapshot.end_ms > u64::MAX - 5));
@@ -223,7 +218,8 @@ fn a_database_of_version_1_is_taken_over_with_what_is_in_it() {
     let scratch = Scratch::new();
     let path = Reader::path_in(scratch.path());
     let (store, session) = filled(&scratch);
-    let (before, counts) = (all(&store.reader().unwrap()), counted(&store.reader().unwrap(), session));
+    let (before, counts) =
+        (all(&store.reader().unwrap()), counted(&store.reader().unwrap(), session));
     let tables = ["blocks", "outcomes"].map(|table| dump(&path, table));
     assert_eq!(tables[0].len(), 3);
     drop(store);

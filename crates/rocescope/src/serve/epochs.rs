@@ -5,7 +5,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use observe::outcome::Outcome;
-use store::{EpochFilter, EpochRow, HistoryRow, SessionId};
+use store::{EpochFilter, EpochRow, HistoryRow, Page, SessionId};
 
 use super::answer::{Problem, json};
 use super::parameters::{Parameters, digits};
@@ -29,7 +29,12 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.as_deref(), endpoints::EPOCHS)?;
     let (filter, question) = filter(&state, &parameters)?;
-    let page = state.pool.read(move |reader| reader.epochs(&filter)).await?;
+    let body = state.pool.read(move |reader| Ok(page(reader.epochs(&filter)?, &question))).await?;
+    Ok(json(body))
+}
+
+/// Many rows take their time: this runs where a query runs.
+fn page(page: Page<EpochRow>, question: &str) -> Vec<u8> {
     let mut body = b"{\"epochs\":[".to_vec();
     for (n, row) in page.rows.iter().enumerate() {
         if n > 0 {
@@ -38,12 +43,12 @@ pub(super) async fn list(
         epoch(&mut body, row);
     }
     body.push(b']');
-    next(&mut body, page.next.map(|place| cursor::cursor(&question, place)));
-    Ok(json(body))
+    next(&mut body, page.next.map(|place| cursor::cursor(question, place)));
+    body
 }
 
 /// Ends an object with the cursor of what follows.
-pub(super) fn next(body: &mut Vec<u8>, next: Option<String>) {
+fn next(body: &mut Vec<u8>, next: Option<String>) {
     match next {
         Some(next) => json::text(body, "next", &next),
         None => body.extend_from_slice(b",\"next\":null"),

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::CertificateDer;
 use store::Reader;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -251,6 +251,8 @@ async fn handshake(
     let mut first = [0; 16];
     let len = stream.peek(&mut first).await.ok()?;
     if let Greeting::Text(_) = Greeting::of(&first[..len]) {
+        // What was not read would end the connection before the answer is taken.
+        _ = stream.read(&mut [0; 4_096]).await;
         _ = stream.write_all(NOT_TLS).await;
         return None;
     }

@@ -216,7 +216,7 @@ async fn a_bad_parameter_is_refused_with_its_name_its_value_and_what_is_legal() 
             "limit",
             "parameter limit is there more than once, expected once",
         ),
-        ("sessions?qp=1", "qp", "unknown parameter qp, the nearest known one is cursor"),
+        ("sessions?qp=1", "qp", "unknown parameter qp, the nearest known one is limit"),
         ("summary?a", "a", "unknown parameter a, expected none here"),
         ("limits?=1", "", "unknown parameter , expected none here"),
         ("epochs/x/1/1", "session", "session=x, expected 0 to 18446744073709551615"),

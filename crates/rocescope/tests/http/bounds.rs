@@ -91,7 +91,6 @@ async fn connections_of_strangers_make_room_and_those_of_readers_are_counted() {
     for _ in 0..6 {
         silent.push(site.tcp().await);
     }
-    assert_eq!(site.ask("GET", "/healthz").await.status, 200);
     let mut known = Vec::new();
     for expected in [200, 200, 503] {
         let mut stream = site.tcp().await;

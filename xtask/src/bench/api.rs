@@ -11,7 +11,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail, ensure};
 use observe::collect::{Contradiction, Epoch};
@@ -37,8 +37,7 @@ const SESSIONS: u32 = 200;
 /// Hosts of each side; the queue pairs of the hosts have the same numbers.
 const HOSTS: u64 = 64;
 const QPS: u64 = 500;
-/// The first request of all, milliseconds since 1970, and what is between two epochs.
-const BEGIN_MS: u64 = 1_700_000_000_000;
+/// What is between two epochs.
 const STEP_MS: u64 = 10;
 /// Filters, each of which a combination has or has not.
 const FILTERS: [&str; 6] = ["outcome", "source", "destination", "qp", "since", "until"];
@@ -55,10 +54,13 @@ pub fn run(rocescope: &Path, directory: &Path, options: Options) -> anyhow::Resu
     fs::write(&config, format!("{text}\n[limits]\nhttp_page_max = 20_000\n"))?;
     eprintln!("bench: filling a store with {} epochs", options.epochs);
     let began = Instant::now();
-    fill(&directory.join("data"), options.epochs)?;
+    // The last epoch is of now: retention takes out what is old.
+    let now_ms = SystemTime::UNIX_EPOCH.elapsed().context("a clock")?.as_millis();
+    let begin_ms = u64::try_from(now_ms)?.saturating_sub(u64::from(options.epochs) * STEP_MS);
+    fill(&directory.join("data"), options.epochs, begin_ms)?;
     let filled = began.elapsed();
     let (mut collector, mut client) = serve(rocescope, &config)?;
-    let measured = ask(&mut client, options);
+    let measured = ask(&mut client, options, begin_ms);
     collector.kill().context("the collector cannot be ended")?;
     collector.wait()?;
     let octets = fs::metadata(directory.join("data/results.db"))?.len();
@@ -94,12 +96,12 @@ fn destination(host: u64) -> [u8; 4] {
     [10, 0, 1, u8::try_from(host % HOSTS).unwrap_or(0)]
 }
 
-fn fill(directory: &Path, epochs: u32) -> anyhow::Result<()> {
+fn fill(directory: &Path, epochs: u32, begin_ms: u64) -> anyhow::Result<()> {
     let (mut store, _) = Store::open(directory, StoreLimits::default(), 0)?;
     let mut numbers = Numbers(1);
     let per_session = epochs.div_ceil(SESSIONS);
     let mut left = epochs;
-    let mut begun_ms = BEGIN_MS;
+    let mut begun_ms = begin_ms;
     while left > 0 {
         let facts = SessionFacts {
             peer: "agent.example".into(),
@@ -243,13 +245,13 @@ fn row(what: impl Into<String>, mut times: Vec<Duration>) -> Row {
     Row { what: what.into(), times }
 }
 
-fn ask(client: &mut Client, options: Options) -> anyhow::Result<Vec<Row>> {
+fn ask(client: &mut Client, options: Options, begin_ms: u64) -> anyhow::Result<Vec<Row>> {
     let mut numbers = Numbers(99);
     let mut combinations = Vec::new();
     for bits in 0..1_u32 << FILTERS.len() {
         let mut times = Vec::new();
         for _ in 0..options.rounds {
-            let query = query(bits, options.epochs, &mut numbers);
+            let query = query(bits, options.epochs, begin_ms, &mut numbers);
             times.push(client.get(&format!("/api/v1/epochs?{query}"))?.1);
         }
         let named: Vec<_> = FILTERS
@@ -294,8 +296,8 @@ fn ask(client: &mut Client, options: Options) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Values from what is there; the spans of time are up to an hour, or all that is behind or before.
-fn query(bits: u32, epochs: u32, numbers: &mut Numbers) -> String {
-    let since = BEGIN_MS + numbers.below(u64::from(epochs) * STEP_MS);
+fn query(bits: u32, epochs: u32, begin_ms: u64, numbers: &mut Numbers) -> String {
+    let since = begin_ms + numbers.below(u64::from(epochs) * STEP_MS);
     let address = |octets: [u8; 4]| octets.map(|octet| octet.to_string()).join(".");
     let values = [
         ["complete", "incomplete", "invalid", "active"]

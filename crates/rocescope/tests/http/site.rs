@@ -198,21 +198,24 @@ pub fn valid(schema: &Value, value: &Value) {
     assert!(errors.is_empty(), "{errors:#?} in {value:#}");
 }
 
-/// Puts epochs into the store of a collector that is not running, each by its reports.
+/// Puts epochs into the store of a collector that is not running, each by its reports, as if they
+/// had come just now, a millisecond after each other: retention would take out what is older.
 pub fn fill(directory: &Path, epochs: &[Vec<Report>]) {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let opened_ms = u64::try_from(since).unwrap();
     let (mut store, _) = Store::open(directory, StoreLimits::default(), 0).unwrap();
     let facts = SessionFacts {
         peer: AGENT.into(),
         fingerprint: [7; 32],
         address: "127.0.0.1:50000".into(),
-        opened_ms: 1_000,
+        opened_ms,
         rules: Rules { domains: Some(vec![1]), ..Rules::default() },
     };
     let session = store.open_session(&facts).unwrap();
     let mut changes = Vec::new();
     for reports in epochs {
         let mut collected = Session::new(Limits::default(), 1);
-        for (report, now_ms) in reports.iter().zip(2_000..) {
+        for (report, now_ms) in reports.iter().zip(opened_ms..) {
             collected.receive(1, 9, report, now_ms);
             let epoch = collected.epoch(1, report.epoch_id).unwrap().clone();
             let outcome = epoch.outcome();

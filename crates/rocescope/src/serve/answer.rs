@@ -1,8 +1,8 @@
 //! Answers: JSON, text, and problems (RFC 9457).
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) struct Problem {
     status: StatusCode,
     /// `detail`, and what a program can use beside it.
     members: Map<String, Value>,
-    headers: HeaderMap,
+    header: Option<(&'static str, &'static str)>,
 }
 
 impl Problem {
@@ -27,7 +27,7 @@ impl Problem {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let mut members = Map::new();
         members.insert("detail".into(), detail.into().into());
-        Self { status, members, headers: HeaderMap::new() }
+        Self { status, members, header: None }
     }
 
     /// With one more member.
@@ -36,8 +36,8 @@ impl Problem {
         self
     }
 
-    fn header(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.insert(name, HeaderValue::from_static(value));
+    fn header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.header = Some((name, value));
         self
     }
 
@@ -52,24 +52,24 @@ impl Problem {
 
     /// Not now; perhaps in a second.
     pub fn busy(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).header(RETRY_AFTER, "1")
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).header("retry-after", "1")
     }
 
     /// Nobody is known by what was shown.
     pub fn unknown_reader(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, detail)
-            .header(WWW_AUTHENTICATE, "Bearer realm=\"rocescope\"")
+            .header("www-authenticate", "Bearer realm=\"rocescope\"")
     }
 
     /// Another method than those that only read.
     pub fn method(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, detail).header(ALLOW, "GET, HEAD")
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, detail).header("allow", "GET, HEAD")
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { status, members, headers } = self;
+        let Self { status, members, header } = self;
         let mut body = Map::new();
         body.insert("type".into(), "about:blank".into());
         body.insert("title".into(), status.canonical_reason().unwrap_or("Problem").into());
@@ -77,7 +77,10 @@ impl IntoResponse for Problem {
         body.extend(members);
         let body = Value::Object(body).to_string().into_bytes();
         let mut response = answer(status, "application/problem+json", body);
-        response.headers_mut().extend(headers);
+        if let Some((name, value)) = header {
+            let (name, value) = (HeaderName::from_static(name), HeaderValue::from_static(value));
+            response.headers_mut().insert(name, value);
+        }
         response
     }
 }

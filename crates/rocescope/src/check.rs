@@ -12,9 +12,9 @@ use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
 
 use crate::config::{
-    self, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device, Export, Http,
-    HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity, Provisioned,
-    Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
+    self, Account, Agent, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device,
+    Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity,
+    Provisioned, Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -60,7 +60,8 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
     if errors.is_empty() { Ok(Plan { file, config }) } else { Err(errors) }
 }
 
-fn readable(path: &Path) -> Result<(), String> {
+/// Whether a file is there to be read; anything but a plain one is not opened.
+pub(crate) fn readable(path: &Path) -> Result<(), String> {
     let shown = path.display();
     let about = path.metadata().map_err(|error| format!("{shown}: {error}"))?;
     if about.is_dir() {
@@ -131,6 +132,7 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
         writeln!(f, "  warning: no [[stream]] and no [[rule]], so nothing is metered")?;
     }
     write_sources(f, &device.sources)?;
+    write_agent(f, &device.agent)?;
     write_exports(f, &device.exports)?;
     let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
     let limits = &metering.limits;
@@ -157,6 +159,33 @@ fn write_sources(f: &mut fmt::Formatter<'_>, sources: &Sources) -> fmt::Result {
         writeln!(f, "captures    nothing by itself: no [[source]]")?;
     }
     Ok(())
+}
+
+fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent) -> fmt::Result {
+    match &agent.account {
+        Some(Account { user, group }) => {
+            write!(f, "runs        as user {}", printable(user))?;
+            if let Some(group) = group {
+                write!(f, " and group {}", printable(group))?;
+            }
+            writeln!(f, " without privileges, once its sources are open")?;
+        }
+        None => writeln!(f, "runs        as whoever starts it, with all that they may do")?,
+    }
+    match agent.metrics_listen {
+        Some(address) => writeln!(f, "metrics     on http://{address}/metrics, and /healthz")?,
+        None => writeln!(f, "metrics     are not served: no agent.metrics_listen")?,
+    }
+    match &agent.control_socket {
+        Some(socket) => writeln!(f, "control     on {socket}, for the agent's own user")?,
+        None => writeln!(f, "control     by signals alone: no agent.control_socket")?,
+    }
+    match &agent.state_file {
+        Some(file) => writeln!(f, "remembers   which streams are disabled, in {file}"),
+        None => {
+            writeln!(f, "remembers   which streams are disabled until it ends: no agent.state_file")
+        }
+    }
 }
 
 fn write_exports(f: &mut fmt::Formatter<'_>, exports: &[Export]) -> fmt::Result {

@@ -6,10 +6,9 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream as BlockingStream;
+use std::os::unix::net::{UnixListener as BlockingListener, UnixStream as BlockingStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -20,8 +19,8 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use wire::frame::Layer;
 
-use super::name;
-use super::observer::{Command, Observer, added};
+use super::observer::{Command, Observer};
+use super::{counters, name};
 use crate::layout::stream_name;
 
 /// Octets of a request, at most.
@@ -85,7 +84,7 @@ impl Request {
 pub(super) fn answer(observer: &mut Observer, request: Request) -> Answer {
     let layer = observer.device.observation.layer;
     let done = match request {
-        Request::Status => Ok(status(observer)),
+        Request::Status => Ok(counters::status(observer)),
         Request::Streams => Ok(streams(observer)),
         Request::Reprovision(stream) => reprovision(observer, &stream, layer),
         Request::NewGeneration(stream) => name::parse(&stream, layer).map(|key| {
@@ -106,68 +105,6 @@ fn reprovision(observer: &mut Observer, stream: &str, layer: Layer) -> Result<An
         true => Ok(vec![json!({"done": true})]),
         false => Err(format!("{} is not disabled", stream_name(&key))),
     }
-}
-
-/// A line for each destination, then one for all.
-fn status(observer: &mut Observer) -> Answer {
-    let mut lines = Vec::new();
-    for place in &mut observer.places {
-        let connections = &place.target.counts;
-        let now = place.live.as_mut().map(|live| live.session.counts()).unwrap_or_default();
-        let all = added(place.past, now);
-        let mut line = json!({
-            "destination": place.target.name,
-            "connected": place.live.is_some(),
-            "sessions": place.sessions,
-            "attempts": connections.attempts.load(Ordering::Relaxed),
-            "failures": connections.failures.load(Ordering::Relaxed),
-            "stalled": connections.stalled.load(Ordering::Relaxed),
-            "sentOctets": connections.sent_octets.load(Ordering::Relaxed),
-            "reports": all.reports,
-            "finals": all.finals,
-            "signsOfLife": all.signs_of_life,
-            "skippedReports": all.skipped_reports,
-            "droppedFinals": all.dropped_finals,
-        });
-        if let Some(live) = &mut place.live {
-            let began_s = live.began.elapsed().as_secs();
-            let session = &mut live.session;
-            let (counts, contexts) = (session.meter_counts(), session.meter().contexts());
-            let (queued, early) = (session.finals_queued(), session.released_early());
-            let tally = session.tally();
-            line["session"] = json!({
-                "ageSeconds": began_s,
-                "contexts": contexts,
-                "finalsQueued": queued,
-                "finalsReleasedEarly": early,
-                "frames": tally.frames,
-                "requests": tally.requests,
-                "accounted": counts.accounted,
-                "notProvisioned": counts.not_provisioned,
-                "refusedFull": counts.refused_full,
-                "violations": counts.violations,
-                "afterViolation": counts.after_violation,
-                "timeBackwards": counts.time_backwards,
-                "captureDrops": tally.capture_drops,
-                "truncated": tally.truncated,
-                "fragments": tally.fragments,
-                "lengthLies": tally.length_lies,
-                "icrcBad": tally.icrc_bad,
-                "mirrorMissing": tally.mirror_missing,
-                "mirrorNotFollowed": tally.mirror_not_followed,
-            });
-        }
-        lines.push(line);
-    }
-    lines.push(json!({
-        "done": true,
-        "ageSeconds": observer.age().as_secs(),
-        "batches": observer.batches,
-        "captureGaps": observer.gaps,
-        "disabledStreams": observer.disabled.len(),
-        "disabledForgotten": observer.disabled.forgotten(),
-    }));
-    lines
 }
 
 /// A line for each stream of each session, as many as may be shown.
@@ -206,11 +143,12 @@ fn streams(observer: &mut Observer) -> Answer {
     lines
 }
 
-/// Makes the socket, for its owner only. One that nobody listens to any more is replaced.
+/// Makes the socket, for its owner only. One that nobody listens to any more is replaced. It is
+/// served once there is a runtime.
 ///
 /// # Errors
 /// In a line, such as that another agent listens to it.
-pub fn listen(path: &Path) -> Result<UnixListener, String> {
+pub fn listen(path: &Path) -> Result<BlockingListener, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     match BlockingStream::connect(path) {
         Ok(_) => return Err(format!("{}: another agent listens to it", path.display())),
@@ -219,7 +157,8 @@ pub fn listen(path: &Path) -> Result<UnixListener, String> {
         }
         Err(_) => {}
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
+    let listener = BlockingListener::bind(path).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
     Ok(listener)
 }

@@ -6,32 +6,41 @@
 //! makes the kernel drop frames, which its counter tells.
 
 pub mod control;
+mod counters;
 mod destination;
 pub mod disabled;
+mod metrics;
 mod name;
 mod observer;
+mod privileges;
 pub mod session;
 mod source;
 mod state;
 mod tls;
 
+use std::fs::File;
+use std::os::unix::net::UnixListener as BlockingListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Sender, SyncSender};
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use observe::provision::Provisioning;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use wire::element::PEN_DOCUMENTATION;
 
+use crate::check::readable;
 use crate::config::{self, Device, Export, Icrc, Security};
 use crate::meter::Place;
 use crate::observation::Observation;
+use crate::serve::local::{self, Bounds};
 use destination::{Destination, DestinationCounts};
 use observer::{Command, Observer, SourceKinds, Target};
+use privileges::Who;
 use session::SessionSettings;
 use tls::Tls;
 
@@ -45,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub fn run(path: &Path, seed: u64) -> Result<(), Vec<String>> {
     let device = config::read_device(path)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    let agent = Agent::prepare(device, seed).map_err(|problem| vec![problem])?;
+    let agent = Agent::prepare(path, device, seed).map_err(|problem| vec![problem])?;
     agent.run(path).map_err(|problem| vec![problem])
 }
 
@@ -56,11 +65,13 @@ struct Agent {
     disabled: disabled::Disabled,
     destinations: Vec<(Export, Option<Tls>)>,
     interfaces: Vec<source::Open>,
+    control: Option<BlockingListener>,
+    metrics: Option<std::net::TcpListener>,
     seed: u64,
 }
 
 impl Agent {
-    fn prepare(device: Device, seed: u64) -> Result<Self, String> {
+    fn prepare(path: &Path, device: Device, seed: u64) -> Result<Self, String> {
         if device.sources.is_empty() {
             tracing::warn!("no [[source]], so nothing is observed: name an interface or a file");
         }
@@ -69,6 +80,7 @@ impl Agent {
         }
         warn_of_documentation_numbers(&device);
         let provisioning = device.provisioning().map_err(|error| error.to_string())?;
+        let who = device.agent.account.as_ref().map(Who::find).transpose()?;
         let streams_max = size(device.metering.limits.contexts_max);
         let mut disabled = match &device.agent.state_file {
             Some(file) => state::read(&file.path, device.observation.layer, streams_max)?,
@@ -85,7 +97,34 @@ impl Agent {
             .zip(&device.sources.interfaces)
             .map(|(number, interface)| source::open(number, interface))
             .collect::<Result<_, _>>()?;
-        Ok(Self { device, provisioning, disabled, destinations, interfaces, seed })
+        let control = match &device.agent.control_socket {
+            Some(socket) => Some(control::listen(&socket.path)?),
+            None => None,
+        };
+        let metrics = device.agent.metrics_listen.map(metrics::listen).transpose()?;
+        if let Some(who) = &who {
+            if let Some(socket) = &device.agent.control_socket {
+                who.give(&socket.path)?;
+            }
+            who.become_it()?;
+            tracing::info!("runs as user {} from here on, without privileges", who.name());
+        }
+        expect_access(path, &device)?;
+        // SEQ-3.3: where it could not be kept later, a violation would be forgotten.
+        if let Some(file) = &device.agent.state_file {
+            state::write(&file.path, &disabled)
+                .map_err(|error| format!("{file}: cannot be written: {error}"))?;
+        }
+        Ok(Self {
+            device,
+            provisioning,
+            disabled,
+            destinations,
+            interfaces,
+            control,
+            metrics,
+            seed,
+        })
     }
 
     fn run(self, path: &Path) -> Result<(), String> {
@@ -96,9 +135,14 @@ impl Agent {
             .map_err(|error| format!("no runtime: {error}"))?;
         let limits = self.device.agent.limits;
         let (commands, commanded) = mpsc::channel();
-        let (events, observed) = mpsc::sync_channel(size(limits.batches_waiting_max));
+        let (events, observed) = source::channel(size(limits.batches_waiting_max));
         let (stop, stopped) = watch::channel(false);
-        listen(&runtime, &self.device, &commands)?;
+        if let Some(listener) = self.control {
+            listen(&runtime, listener, &self.device, &commands)?;
+        }
+        if let Some(listener) = self.metrics {
+            serve_metrics(&runtime, listener, &self.device, &commands)?;
+        }
         watch_signals(&runtime, path.to_owned(), commands.clone())?;
         let mut connections = Vec::new();
         let mut targets = Vec::new();
@@ -119,7 +163,8 @@ impl Agent {
             files: !self.device.sources.files.is_empty(),
         };
         let stop_sources = Arc::new(AtomicBool::new(false));
-        start_sources(&self.device, self.interfaces, events, &stop_sources)?;
+        let reopens = self.device.agent.account.is_none();
+        start_sources(&self.device, self.interfaces, reopens, &events, &stop_sources)?;
         let observer = Observer::new(
             self.device,
             self.provisioning,
@@ -127,8 +172,10 @@ impl Agent {
             targets,
             kinds,
             stop_sources,
+            events.waiting(),
         );
-        let ended = observer.run(&observed, &commanded);
+        drop(events);
+        let (ended, failed) = observer.run(&observed, &commanded);
         // The connections end by themselves when their pipes do; none is made any more.
         _ = stop.send(true);
         let patience = Duration::from_secs(limits.stop_timeout_s) + PATIENCE;
@@ -149,8 +196,21 @@ impl Agent {
                 counts.dropped_finals
             );
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
+}
+
+/// What the agent will have to read as the user that it is now.
+fn expect_access(path: &Path, device: &Device) -> Result<(), String> {
+    for replay in &device.sources.files {
+        readable(&replay.file.path)?;
+    }
+    if device.agent.account.is_some()
+        && let Err(error) = File::open(path)
+    {
+        tracing::warn!("{}: {error}: a reload will not be able to read it", path.display());
+    }
+    Ok(())
 }
 
 fn security(export: &Export) -> Result<Option<Tls>, String> {
@@ -207,13 +267,40 @@ fn size(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// The control socket, if there is to be one.
-fn listen(runtime: &Runtime, device: &Device, commands: &Sender<Command>) -> Result<(), String> {
-    let Some(socket) = &device.agent.control_socket else { return Ok(()) };
+/// Serves the control socket.
+fn listen(
+    runtime: &Runtime,
+    listener: BlockingListener,
+    device: &Device,
+    commands: &Sender<Command>,
+) -> Result<(), String> {
     let _inside = runtime.enter();
-    let listener = control::listen(&socket.path)?;
+    let listener = UnixListener::from_std(listener)
+        .map_err(|error| format!("agent.control_socket: {error}"))?;
     let max = size(device.agent.limits.control_connections_max);
     runtime.spawn(control::serve(listener, commands.clone(), max));
+    Ok(())
+}
+
+/// Serves metrics.
+fn serve_metrics(
+    runtime: &Runtime,
+    listener: std::net::TcpListener,
+    device: &Device,
+    commands: &Sender<Command>,
+) -> Result<(), String> {
+    let _inside = runtime.enter();
+    let failed = |error| format!("agent.metrics_listen: {error}");
+    let listener = TcpListener::from_std(listener).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let limits = device.agent.limits;
+    let bounds = Bounds {
+        connections_max: size(limits.metrics_connections_max),
+        head_octets_max: size(limits.metrics_head_octets_max),
+        within: Duration::from_secs(limits.metrics_timeout_s),
+    };
+    runtime.spawn(local::serve(listener, metrics::router(commands.clone()), bounds));
+    tracing::info!("serves metrics on http://{address}/metrics");
     Ok(())
 }
 
@@ -249,7 +336,7 @@ async fn signals(
                     for error in errors {
                         tracing::error!("not reloaded: {error}");
                     }
-                    continue;
+                    Command::NotReloaded
                 }
             },
         };
@@ -263,16 +350,19 @@ async fn signals(
 fn start_sources(
     device: &Device,
     interfaces: Vec<source::Open>,
-    events: SyncSender<source::Event>,
+    reopens: bool,
+    events: &source::Events,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("no thread for a source: {error}");
     for open in interfaces {
         let (events, stop) = (events.clone(), stop.clone());
-        source::thread("capture", move || source::capture(open, &events, &stop)).map_err(failed)?;
+        source::thread("capture", move || source::capture(open, reopens, &events, &stop))
+            .map_err(failed)?;
     }
     let files = device.sources.files.clone();
     if !files.is_empty() {
+        let events = events.clone();
         source::thread("replay", move || source::play(&files, &events)).map_err(failed)?;
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,12 @@ use tokio::sync::mpsc::Sender;
 use wire::capture::Statistics;
 
 use super::control::{Answer, Request};
+use super::counters::{Counted, Seen, SessionNumbers};
 use super::destination::DestinationCounts;
 use super::disabled::Disabled;
 use super::session::{ExportSession, Now, SessionCounts, SessionSettings};
 use super::source::{Event, now_ns};
-use super::{control, state};
+use super::{control, counters, state};
 use crate::capture::{Item, Visitor as _};
 use crate::config::Device;
 
@@ -37,6 +38,12 @@ pub enum Command {
         /// Takes octets; closed when the connection is gone.
         pipe: Sender<Vec<u8>>,
     },
+    /// Somebody asks for the metrics.
+    Counted(tokio::sync::oneshot::Sender<Vec<Counted>>),
+    /// Somebody asks whether anybody answers.
+    Alive(tokio::sync::oneshot::Sender<()>),
+    /// A new configuration does not hold, because it was refused.
+    NotReloaded,
     /// The operator asks; the answer goes back.
     Control(Request, tokio::sync::oneshot::Sender<Answer>),
     /// A new configuration holds.
@@ -69,6 +76,8 @@ pub(super) struct Place {
     pub sessions: u64,
     /// What sessions that have ended counted.
     pub past: SessionCounts,
+    /// What else they counted.
+    pub past_numbers: SessionNumbers,
 }
 
 /// The sources as far as a session that begins has to know them.
@@ -100,13 +109,15 @@ pub struct Observer {
     pub(super) places: Vec<Place>,
     known: Known,
     kinds: SourceKinds,
-    running: usize,
+    pub(super) running: usize,
     stop_sources: Arc<AtomicBool>,
     started: Instant,
     /// Since when it stops.
     stopping: Option<Instant>,
-    pub(super) gaps: u64,
-    pub(super) batches: u64,
+    pub(super) seen: Seen,
+    pub(super) batches_waiting: Arc<AtomicU64>,
+    /// Why it cannot go on, if that is so.
+    failed: Option<String>,
 }
 
 impl Observer {
@@ -118,9 +129,15 @@ impl Observer {
         targets: Vec<Target>,
         kinds: SourceKinds,
         stop_sources: Arc<AtomicBool>,
+        batches_waiting: Arc<AtomicU64>,
     ) -> Self {
-        let place =
-            |target| Place { target, live: None, sessions: 0, past: SessionCounts::default() };
+        let place = |target| Place {
+            target,
+            live: None,
+            sessions: 0,
+            past: SessionCounts::default(),
+            past_numbers: SessionNumbers::default(),
+        };
         let known = Known {
             interfaces: vec![true; kinds.interfaces],
             statistics: Vec::new(),
@@ -138,13 +155,19 @@ impl Observer {
             stop_sources,
             started: Instant::now(),
             stopping: None,
-            gaps: 0,
-            batches: 0,
+            seen: Seen::default(),
+            batches_waiting,
+            failed: None,
         }
     }
 
-    /// Runs until it is told to stop, or the files are through, and the finals are out.
-    pub fn run(mut self, events: &Receiver<Event>, commands: &Receiver<Command>) -> Vec<Ended> {
+    /// Runs until it is told to stop, the files are through or a source has failed, and the finals
+    /// are out. Says what became of the destinations, and what failed.
+    pub fn run(
+        mut self,
+        events: &Receiver<Event>,
+        commands: &Receiver<Command>,
+    ) -> (Vec<Ended>, Option<String>) {
         loop {
             loop {
                 match commands.try_recv() {
@@ -192,6 +215,9 @@ impl Observer {
                 // Who asked may have gone.
                 _ = answer.send(answered);
             }
+            Command::Counted(answer) => _ = answer.send(counters::rows(self)),
+            Command::Alive(answer) => _ = answer.send(()),
+            Command::NotReloaded => self.seen.reloads_refused += 1,
             Command::Reload(device) => self.reload(*device),
             Command::Stop => self.stop(),
         }
@@ -228,6 +254,7 @@ impl Observer {
         let dropped = live.session.abandon();
         let place = &mut self.places[destination];
         place.past = added(place.past, live.session.counts());
+        place.past_numbers.add(&SessionNumbers::of(&mut live));
         if dropped > 0 {
             let name = &place.target.name;
             tracing::warn!(
@@ -239,7 +266,8 @@ impl Observer {
     fn event(&mut self, event: Event) {
         match event {
             Event::Frames(batch) => {
-                self.batches += 1;
+                self.seen.batches += 1;
+                self.batches_waiting.fetch_sub(1, Ordering::Relaxed);
                 for place in &mut self.places {
                     let Some(live) = &mut place.live else { continue };
                     for record in batch.records() {
@@ -254,17 +282,28 @@ impl Observer {
                 self.sessions(|session| session.reading_taken(interface));
             }
             Event::Drops(interface, drops) => {
+                match drops {
+                    Some(drops) => self.seen.dropped_frames += drops,
+                    None => self.seen.readings_unknown += 1,
+                }
                 if drops != Some(0) {
-                    self.gaps += 1;
+                    self.seen.gaps += 1;
                     tracing::warn!("{} frames dropped before they were seen", shown(drops));
                 }
                 self.sessions(|session| session.drops(interface, drops));
             }
             Event::SeenUntil(interface, time_ns) => self.seen_until(interface, time_ns),
             Event::Gap(cause, what) => {
-                self.gaps += 1;
+                self.seen.gaps += 1;
                 tracing::warn!("{what}");
                 self.sessions(|session| session.gap(cause));
+            }
+            // SEQ-3.7
+            Event::Failed(what) => {
+                self.seen.gaps += 1;
+                self.sessions(|session| session.gap(Cause::CaptureGap));
+                self.failed.get_or_insert(what);
+                self.stop();
             }
             Event::Ended => {
                 self.running = self.running.saturating_sub(1);
@@ -286,7 +325,7 @@ impl Observer {
                 self.known.statistics.retain(|old| old.interface != new.interface);
                 self.known.statistics.push(*new);
             }
-            Item::Truncated { .. } => self.gaps += 1,
+            Item::Truncated { .. } => self.seen.gaps += 1,
         }
         self.sessions(|session| session.item(again(&item)));
     }
@@ -349,7 +388,7 @@ impl Observer {
 
     // SEQ-3.8
     pub(super) fn capture_gap(&mut self) {
-        self.gaps += 1;
+        self.seen.gaps += 1;
         self.sessions(|session| session.gap(Cause::CaptureGap));
     }
 
@@ -358,7 +397,10 @@ impl Observer {
     fn reload(&mut self, device: Device) {
         let provisioning = match device.provisioning() {
             Ok(provisioning) => provisioning,
-            Err(error) => return tracing::error!("not reloaded: {error}"),
+            Err(error) => {
+                self.seen.reloads_refused += 1;
+                return tracing::error!("not reloaded: {error}");
+            }
         };
         if let Some(what) = needs_a_start(&self.device, &device) {
             tracing::warn!("[{what}] has changed, which takes a new start; its old values hold");
@@ -369,6 +411,7 @@ impl Observer {
         let disabled = std::mem::take(&mut self.disabled);
         self.sessions(|session| session.provision(provisioning.clone(), &disabled));
         self.disabled = disabled;
+        self.seen.reloads += 1;
         tracing::info!("reloaded: {} streams and rules", device.provisioned.len());
         self.device.provisioned = device.provisioned;
         self.provisioning = provisioning;
@@ -423,12 +466,12 @@ impl Observer {
         (none && quiet) || since.elapsed() >= limit + SOURCES_STOP
     }
 
-    fn end(mut self) -> Vec<Ended> {
+    fn end(mut self) -> (Vec<Ended>, Option<String>) {
         for index in 0..self.places.len() {
             self.disconnected(index);
         }
         let ended = |place: Place| Ended { name: place.target.name, counts: place.past };
-        self.places.into_iter().map(ended).collect()
+        (self.places.into_iter().map(ended).collect(), self.failed)
     }
 
     fn now(&self) -> Now {

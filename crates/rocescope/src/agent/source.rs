@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -57,8 +57,38 @@ pub enum Event {
     SeenUntil(u32, u64),
     /// Frames are missing here.
     Gap(Cause, String),
+    /// An interface is gone for good, and with it the observation.
+    Failed(String),
     /// The source has come to its end.
     Ended,
+}
+
+/// The way of events to the observer, and how many batches of frames are on it.
+#[derive(Clone, Debug)]
+pub struct Events {
+    sender: SyncSender<Event>,
+    batches_waiting: Arc<AtomicU64>,
+}
+
+/// A way with room for so many events.
+pub fn channel(max: usize) -> (Events, Receiver<Event>) {
+    let (sender, receiver) = sync_channel(max);
+    (Events { sender, batches_waiting: Arc::default() }, receiver)
+}
+
+impl Events {
+    /// How many batches of frames are on the way; whoever takes one off counts it off.
+    pub fn waiting(&self) -> Arc<AtomicU64> {
+        self.batches_waiting.clone()
+    }
+
+    /// Waits for room.
+    fn send(&self, event: Event) -> Result<(), Gone> {
+        if let Event::Frames(_) = event {
+            self.batches_waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sender.send(event).map_err(|_| Gone)
+    }
 }
 
 /// Frames, one behind the other.
@@ -155,8 +185,9 @@ fn activate(interface: &Interface) -> Result<Pcap<Active>, pcap::Error> {
 /// The observer is gone: there is nobody to tell anything.
 struct Gone;
 
-/// Captures until `stop` is set, and says so with a last reading.
-pub fn capture(open: Open, events: &SyncSender<Event>, stop: &Arc<AtomicBool>) {
+/// Captures until `stop` is set, and says so with a last reading. An interface that is gone is
+/// opened again when it is back, but only where that `reopens`: without privileges it cannot be.
+pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool>) {
     let Open { number, interface, capture } = open;
     let mut open = Some(capture);
     loop {
@@ -165,6 +196,14 @@ pub fn capture(open: Open, events: &SyncSender<Event>, stop: &Arc<AtomicBool>) {
                 Ok(Ok(())) => break,
                 Ok(Err(error)) => {
                     let what = format!("{}: {error}", interface.name);
+                    if !reopens {
+                        let what = format!(
+                            "{what}: the interface is gone, and what it takes to open it again \
+                             was dropped at the start; start the agent again"
+                        );
+                        _ = events.send(Event::Failed(what));
+                        break;
+                    }
                     if events.send(Event::Gap(Cause::CaptureGap, what)).is_err() {
                         return;
                     }
@@ -189,7 +228,7 @@ struct Reading<'e> {
     number: u32,
     capture: Pcap<Active>,
     link: Result<LinkType, UnknownLink>,
-    events: &'e SyncSender<Event>,
+    events: &'e Events,
     batch: Batch,
     /// The latest values of the counters, modulo 2^32: of the ring and of the interface.
     counted: [u32; 2],
@@ -208,7 +247,7 @@ struct Taken {
 }
 
 impl<'e> Reading<'e> {
-    fn new(number: u32, capture: Pcap<Active>, events: &'e SyncSender<Event>) -> Self {
+    fn new(number: u32, capture: Pcap<Active>, events: &'e Events) -> Self {
         let link = u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX);
         Self {
             number,
@@ -334,7 +373,7 @@ impl<'e> Reading<'e> {
     }
 
     fn send(&self, event: Event) -> Result<(), Gone> {
-        self.events.send(event).map_err(|_| Gone)
+        self.events.send(event)
     }
 
     /// Until there is something to read, for a few milliseconds.
@@ -358,7 +397,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// Plays files, one after the other.
-pub fn play(files: &[Replay], events: &SyncSender<Event>) {
+pub fn play(files: &[Replay], events: &Events) {
     for replay in files {
         let path: &PathBuf = &replay.file.path;
         if events.send(Event::File).is_err() {
@@ -380,7 +419,7 @@ pub fn play(files: &[Replay], events: &SyncSender<Event>) {
 }
 
 struct Player<'e> {
-    events: &'e SyncSender<Event>,
+    events: &'e Events,
     batch: Batch,
     pace: Pace,
     /// When the first packet was played, and its time.

@@ -1,5 +1,6 @@
 //! The device side: what is observed, which streams are provisioned, and where reports go.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,8 +67,21 @@ pub struct Agent {
     pub control_socket: Option<NamedFile>,
     /// Keeps which streams violations have disabled, over restarts.
     pub state_file: Option<NamedFile>,
+    /// Where metrics are served, on this machine alone.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Who the agent becomes once its interfaces are open.
+    pub account: Option<Account>,
     /// Bounds.
     pub limits: AgentLimits,
+}
+
+/// `user` and `group` of `[agent]`: each a name or a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The user; not root.
+    pub user: String,
+    /// The group; without one, that of the user.
+    pub group: Option<String>,
 }
 
 /// `[observation]`.
@@ -314,8 +328,60 @@ fn agent(section: &Section<'_>, directory: &Path) -> Option<Agent> {
         None => Some(None),
     };
     let (control_socket, state_file) = (path("control_socket"), path("state_file"));
+    let metrics_listen = match section.value("metrics_listen") {
+        Some(value) => metrics_listen(&value).map(Some),
+        None => Some(None),
+    };
+    let account = account(section);
     let limits = AgentLimits::read(section);
-    Some(Agent { control_socket: control_socket?, state_file: state_file?, limits: limits? })
+    Some(Agent {
+        control_socket: control_socket?,
+        state_file: state_file?,
+        metrics_listen: metrics_listen?,
+        account: account?,
+        limits: limits?,
+    })
+}
+
+/// Whoever reads the metrics is not asked who they are, so only this machine may.
+// SEQ-10.1
+fn metrics_listen(value: &Value<'_>) -> Option<SocketAddr> {
+    let expected = "an address of this machine alone and a port, such as \"127.0.0.1:9740\"";
+    let address = |text: &str| text.parse::<SocketAddr>().ok();
+    value.parsed(expected, |text| address(text).filter(|address| address.ip().is_loopback()))
+}
+
+fn account(section: &Section<'_>) -> Option<Option<Account>> {
+    let name = |value: &Value<'_>, expected: &str| {
+        value.parsed(expected, |text| is_account_name(text).then(|| text.to_owned()))
+    };
+    let group = match section.value("group") {
+        Some(value) => Some(name(&value, "the name or the number of a group, as a text")?),
+        None => None,
+    };
+    let Some(value) = section.value("user") else {
+        return match section.value("group") {
+            Some(value) => {
+                value.problem("without a user, expected beside one".into());
+                None
+            }
+            None => Some(None),
+        };
+    };
+    let user = name(&value, "the name or the number of a user, as a text")?;
+    if ["root", "0"].contains(&user.as_str()) {
+        value.wrong("a user that may do less than root");
+        return None;
+    }
+    Some(Some(Account { user, group }))
+}
+
+/// Octets of the name of a user or a group: the C library's `LOGIN_NAME_MAX`, its end not counted.
+const ACCOUNT_NAME_MAX: usize = 255;
+
+fn is_account_name(text: &str) -> bool {
+    let is_name = |b: u8| b.is_ascii_graphic() && !b":/".contains(&b);
+    (1..=ACCOUNT_NAME_MAX).contains(&text.len()) && text.bytes().all(is_name)
 }
 
 fn export(section: &Section<'_>, directory: &Path) -> Option<Export> {

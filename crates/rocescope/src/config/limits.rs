@@ -86,7 +86,8 @@ limits! {
 limits! {
     /// The bounds of an agent, keys of `[agent]`.
     // SEQ-10.3
-    AgentLimits, AGENT_KEYS beside ["control_socket", "state_file"]:
+    AgentLimits, AGENT_KEYS beside
+        ["control_socket", "state_file", "metrics_listen", "user", "group"]:
     finals_queued_max = 100_000, 1, 100_000_000,
         "final reports of one Transport Session that wait for the collector";
     octets_queued_max = 1 << 20, 1 << 16, 1 << 30,
@@ -105,6 +106,12 @@ limits! {
         "connections to the control socket at one time";
     streams_shown_max = 10_000, 1, 10_000_000,
         "streams that one answer on the control socket shows";
+    metrics_connections_max = 8, 1, 1_024,
+        "connections for metrics at one time; more wait";
+    metrics_head_octets_max = 16_384, 8_192, 1 << 20,
+        "octets of a request for metrics";
+    metrics_timeout_s = 10, 1, 300,
+        "seconds for a request for metrics to come, and for its answer to be taken, each";
 }
 
 limits! {

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use address::{shown, shown_prefix};
 pub use collector::{Collector, Ipfix, Peer, PeerIdentity, Store};
 pub use device::{
-    Agent, Device, Export, Icrc, Metering, Observation, PLAIN_TCP_WORDS, Security, Server,
+    Account, Agent, Device, Export, Icrc, Metering, Observation, PLAIN_TCP_WORDS, Security, Server,
 };
 pub use error::{ConfigError, printable};
 pub use http::{Http, HttpReader, HttpTls, ReaderIdentity, Role};

@@ -30,12 +30,19 @@ pub(super) struct Names {
     /// Whether it is on loopback: then no other name but those of loopback is good, so that a page
     /// of somebody else's whose name has come to mean this machine reads nothing.
     loopback: bool,
+    /// Whether the configuration can list more.
+    configurable: bool,
 }
 
 impl Names {
     pub fn of(http: &Http) -> Self {
         let loopback = http.listen.ip().to_canonical().is_loopback();
-        Self { listed: http.hosts.clone().into(), loopback }
+        Self { listed: http.hosts.clone().into(), loopback, configurable: true }
+    }
+
+    /// Those of loopback alone.
+    pub fn of_this_machine() -> Self {
+        Self { listed: Arc::default(), loopback: true, configurable: false }
     }
 
     /// Whether the interface may be asked for by a name with or without a port.
@@ -74,7 +81,7 @@ impl Gate {
     /// What it is answered instead.
     // SEQ-10.1, SEQ-10.3
     pub fn admit<B>(&self, request: &Request<B>) -> Result<(), Problem> {
-        self.named(request.headers(), request.uri())?;
+        named(&self.names, request.headers(), request.uri())?;
         let token = token(request.headers())?;
         let access = self.access.borrow().clone();
         let role = access
@@ -91,32 +98,37 @@ impl Gate {
         }
         Ok(())
     }
+}
 
-    fn named(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let host = hosts.next().map(|host| host.to_str().unwrap_or("\u{fffd}"));
-        if hosts.next().is_some() {
-            let detail = "more than one Host header, expected one";
-            return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
-        }
-        let of_target = uri.authority().map(|authority| authority.as_str());
-        let Some(host) = host else {
-            let detail = "no Host header, expected one";
-            return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
-        };
-        for name in [Some(host), of_target].into_iter().flatten() {
-            if !self.names.admit(name) {
-                let own =
-                    if self.names.loopback { "localhost, a loopback address or " } else { "" };
-                let detail = format!(
-                    "this is not {}, expected {own}one of http.hosts in the configuration",
-                    shown(name)
-                );
-                return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
-            }
-        }
-        Ok(())
+/// Whether a request asks for the interface by a name that it may be asked by.
+///
+/// # Errors
+/// What it is answered instead.
+// SEQ-10.3
+pub(super) fn named(names: &Names, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next().map(|host| host.to_str().unwrap_or("\u{fffd}"));
+    if hosts.next().is_some() {
+        let detail = "more than one Host header, expected one";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
     }
+    let of_target = uri.authority().map(|authority| authority.as_str());
+    let Some(host) = host else {
+        let detail = "no Host header, expected one";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+    };
+    for name in [Some(host), of_target].into_iter().flatten() {
+        if !names.admit(name) {
+            let expected = match (names.loopback, names.configurable) {
+                (true, true) => "localhost, a loopback address or one of http.hosts",
+                (true, false) => "localhost or a loopback address",
+                (false, _) => "one of http.hosts",
+            };
+            let detail = format!("this is not {}, expected {expected}", shown(name));
+            return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
+        }
+    }
+    Ok(())
 }
 
 /// The bearer token, if there is one.
@@ -138,7 +150,8 @@ mod tests {
     use super::*;
 
     fn names(loopback: bool, listed: &[&str]) -> Names {
-        Names { listed: listed.iter().map(|name| (*name).to_owned()).collect(), loopback }
+        let listed = listed.iter().map(|name| (*name).to_owned()).collect();
+        Names { listed, loopback, configurable: true }
     }
 
     // SEQ-10.3

@@ -121,8 +121,21 @@ impl Counts {
 /// # Errors
 /// A name or a label that the format does not have; in a line.
 pub fn text(prefix: &str, rows: impl IntoIterator<Item = Row>) -> Result<String, String> {
+    labelled(prefix, "", rows.into_iter().map(|row| (row, None)))
+}
+
+/// The same with rows that are each of something, or of nothing in particular: its name is the
+/// value of a label of this name.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn labelled(
+    prefix: &str,
+    of: &str,
+    rows: impl IntoIterator<Item = (Row, Option<String>)>,
+) -> Result<String, String> {
     let mut families: BTreeMap<&str, MetricFamily> = BTreeMap::new();
-    for Row { name, about, sort, label, value } in rows {
+    for (Row { name, about, sort, label, value }, owner) in rows {
         let family = families.entry(name).or_insert_with(|| {
             let mut family = MetricFamily::default();
             family.set_name(format!("{prefix}_{name}"));
@@ -149,12 +162,15 @@ pub fn text(prefix: &str, rows: impl IntoIterator<Item = Row>) -> Result<String,
                 metric.set_gauge(gauge);
             }
         }
-        if let Some((name, value)) = label {
+        let pairs =
+            [owner.map(|owner| (of, owner)), label.map(|(name, value)| (name, value.into()))];
+        let pairs = pairs.into_iter().flatten().map(|(name, value)| {
             let mut pair = LabelPair::default();
             pair.set_name(name.into());
-            pair.set_value(value.into());
-            metric.set_label(vec![pair]);
-        }
+            pair.set_value(value);
+            pair
+        });
+        metric.set_label(pairs.collect());
         family.mut_metric().push(metric);
     }
     let families: Vec<_> = families.into_values().collect();
@@ -174,7 +190,8 @@ pub(super) async fn get(
     }
 }
 
-const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The kind of what [`text`] makes.
+pub(super) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What the name of every number of a collector begins with.
 const PREFIX: &str = "rocescope_collector";

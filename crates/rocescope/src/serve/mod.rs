@@ -14,6 +14,7 @@ mod gate;
 mod health;
 mod limits;
 mod listen;
+pub(crate) mod local;
 mod metrics;
 mod paced;
 mod parameters;
@@ -22,6 +23,7 @@ mod sessions;
 
 pub use endpoints::{ENDPOINTS, Endpoint, openapi};
 pub use listen::{Ready, Served};
+pub(crate) use metrics::labelled;
 pub use metrics::{Counts, text};
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::program::{Connection, ROCESCOPE, Room, Running, TLS, Writer};
 use super::support::{READ, SEND, roce};
 
 /// Asks the agent of a room; the lines of its answer, or what went wrong.
-fn ctl(room: &Room, arguments: &[&str]) -> Result<Vec<Value>, String> {
+pub fn ctl(room: &Room, arguments: &[&str]) -> Result<Vec<Value>, String> {
     let output = Command::new(ROCESCOPE)
         .args(["agent", "ctl", "--socket"])
         .arg(room.path("c.sock"))

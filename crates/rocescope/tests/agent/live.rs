@@ -9,17 +9,23 @@ use observe::outcome::Outcome;
 use observe::report::Flags;
 use pcap::{Active, Capture};
 
+use super::privileges::{ids_of, is_root};
 use super::program::{Room, Running, TLS};
 use super::support::{Collector, SEND, roce};
 
 /// Runs one of the ignored tests below in a namespace with the pair `roce0` and `roce1`.
 fn in_a_namespace(name: &str) {
+    in_namespaces(&["--map-root-user", "--net"], name);
+}
+
+fn in_namespaces(which: &[&str], name: &str) {
     let program = std::env::current_exe().expect("this program");
     let script = "set -e; ip link set lo up; ip link add roce0 type veth peer name roce1; \
                   ip link set roce0 up; ip link set roce1 up; \
                   exec \"$0\" --ignored --exact \"$1\" --nocapture";
     let output = Command::new("unshare")
-        .args(["--map-root-user", "--net", "sh", "-c", script])
+        .args(which)
+        .args(["sh", "-c", script])
         .arg(program)
         .arg(name)
         .output()
@@ -46,6 +52,48 @@ fn live_counters_are_what_the_generator_sent() {
 #[test]
 fn what_a_small_ring_drops_is_a_capture_discontinuity() {
     in_a_namespace("live::inside_a_small_ring_drops");
+}
+
+/// Root stays root, and so has users to become; anybody else is root of the namespace alone, where
+/// there is no other user.
+#[test]
+fn an_interface_that_is_gone_ends_an_agent_without_privileges() {
+    let name = "live::inside_an_interface_goes";
+    if is_root() { in_namespaces(&["--net"], name) } else { in_a_namespace(name) }
+}
+
+// SEQ-3.7, SEQ-10.3
+#[test]
+#[ignore = "runs in a namespace of its own, started by the test without `inside`"]
+fn inside_an_interface_goes() {
+    let room = Room::anywhere();
+    let server = room.server();
+    let config = room.config(&server, "interface = \"roce0\"", TLS);
+    room.agent_keys(&config, "user = \"nobody\"");
+    let users = std::fs::read_to_string("/proc/self/uid_map").expect("a map");
+    if users.split_whitespace().last() == Some("1") {
+        let (code, said) = Running::agent(&config).ended();
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("agent.user: cannot become nobody"), "{said}");
+        return;
+    }
+    let (user, group) = ids_of("nobody");
+    std::os::unix::fs::chown(&room.folder, Some(user), Some(group)).expect("given");
+    let agent = Running::agent(&config);
+    let mut connection = server.accept();
+    generator().sendpacket(roce(1, SEND, 0)).expect("sent");
+    connection.until(|collector| requests(collector, 1) == 1);
+    let gone = Command::new("ip").args(["link", "del", "roce0"]).status();
+    assert!(gone.expect("ip runs").success());
+    let mut collector = connection.heard_out();
+    collector.accepted();
+    let epochs = collector.end();
+    assert_eq!(epochs.len(), 1);
+    assert!(epochs[0].epoch.latest.snapshot.flags.has(Flags::CAPTURE_DISCONTINUITY), "{epochs:?}");
+    let (code, said) = agent.ended();
+    assert_eq!(code, Some(1), "{said}");
+    let last = said.lines().last().expect("a line");
+    assert!(last.contains("roce0: ") && last.contains("start the agent again"), "{said}");
 }
 
 // SEQ-3.5, SEQ-5.3

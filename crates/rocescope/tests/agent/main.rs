@@ -3,6 +3,8 @@
 
 mod control;
 mod live;
+mod metrics;
+mod privileges;
 mod program;
 mod session;
 mod support;

@@ -37,6 +37,17 @@ impl Room {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("agent-{}-{number}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        Self::at(folder)
+    }
+
+    /// One that other users can reach.
+    pub fn anywhere() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rocescope-agent-{}-{number}", std::process::id());
+        Self::at(std::env::temp_dir().join(name))
+    }
+
+    fn at(folder: PathBuf) -> Self {
         fs::create_dir_all(&folder).expect("a folder");
         let room = Self { folder };
         room.certificates("ca", "collector.example", "agent.example");
@@ -113,6 +124,13 @@ impl Room {
         let path = self.path("agent.toml");
         fs::write(&path, text).expect("written");
         path
+    }
+
+    /// Adds keys to the `[agent]` section of a configuration.
+    pub fn agent_keys(&self, config: &Path, keys: &str) {
+        let text = fs::read_to_string(config).expect("text");
+        let text = text.replace("[agent]\n", &format!("[agent]\n{keys}\n"));
+        fs::write(config, text).expect("written");
     }
 
     /// A named pipe that a capture comes through as the test writes it.

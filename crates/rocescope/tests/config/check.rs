@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use rocescope::check::check;
-use rocescope::config::{CollectorLimits, MeterLimits};
+use rocescope::config::{AgentLimits, CollectorLimits, MeterLimits};
 
 use super::ATTESTED;
 
@@ -57,6 +57,10 @@ fn a_device_file_is_told_with_every_stream_rule_and_limit() {
             "  rule[0] on line 22: 10.0.0.0/8 fd00::/8 to ::/0 0.0.0.0/0, qp 0 to 16777215, every \
              pkey, window 1024, revision 2, generation established: every new connection has to \
              be told to the agent",
+            "runs        as whoever starts it, with all that they may do",
+            "metrics     are not served: no agent.metrics_listen",
+            "control     by signals alone: no agent.control_socket",
+            "remembers   which streams are disabled until it ends: no agent.state_file",
             "exports     to no collector",
         ],
     );
@@ -64,6 +68,29 @@ fn a_device_file_is_told_with_every_stream_rule_and_limit() {
         let line = plan.lines().find(|line| line.trim_start().starts_with(limit.name));
         let line = line.unwrap_or_else(|| panic!("no {} in\n{plan}", limit.name));
         assert!(line.contains(&format!(" {}: {}", limit.default, limit.bounds)), "{line}");
+    }
+}
+
+// SEQ-10.3
+#[test]
+fn what_an_agent_serves_and_who_it_becomes_is_told() {
+    let path = directory("check_agent").join("agent.toml");
+    let text = "[agent]\nuser = \"rocescope\"\ngroup = \"capture\"\n\
+                metrics_listen = \"[::1]:9740\"\ncontrol_socket = \"/c\"\nstate_file = \"/s\"\n";
+    fs::write(&path, text).unwrap();
+    let plan = check(&path).unwrap().to_string();
+    has(
+        &plan,
+        &[
+            "runs        as user rocescope and group capture without privileges, once its sources \
+             are open",
+            "metrics     on http://[::1]:9740/metrics, and /healthz",
+            "control     on /c, for the agent's own user",
+            "remembers   which streams are disabled, in /s",
+        ],
+    );
+    for limit in AgentLimits::TABLE {
+        assert!(plan.contains(&format!(": {} (", limit.bounds)), "{}", limit.name);
     }
 }
 

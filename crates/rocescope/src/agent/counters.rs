@@ -1,0 +1,361 @@
+//! What an agent counts: everything that is bounded, dropped, refused or skipped. There is one table
+//! of it and there are two printers: `rocescope agent ctl status` and `/metrics`.
+//!
+//! A session counts from its own beginning. The metrics of a destination go on over all of its
+//! sessions, as counters have to.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde_json::{Map, Value, json};
+use wire::frame::NotRoce;
+
+use super::observer::{Live, Observer, Place, added};
+use crate::collector::{Row, Sort};
+
+/// One number.
+struct Column {
+    /// Its name as JSON.
+    key: &'static str,
+    /// Its name as a metric, without the prefix.
+    name: &'static str,
+    /// What it is, for people.
+    about: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Only grows.
+    Counter,
+    /// As it is now.
+    Gauge,
+    /// Yes or no; a gauge of 1 or 0 as a metric.
+    Flag,
+}
+
+const fn counter(key: &'static str, name: &'static str, about: &'static str) -> Column {
+    Column { key, name, about, kind: Kind::Counter }
+}
+
+const fn gauge(key: &'static str, name: &'static str, about: &'static str) -> Column {
+    Column { key, name, about, kind: Kind::Gauge }
+}
+
+/// Of a destination, over all its sessions.
+// SEQ-10.3
+static DESTINATION: [Column; 12] = [
+    Column {
+        key: "connected",
+        name: "connected",
+        about: "1 while there is a Transport Session",
+        kind: Kind::Flag,
+    },
+    counter("sessions", "sessions_total", "Transport Sessions that began"),
+    counter("attempts", "connection_attempts_total", "Attempts to connect"),
+    counter("failures", "connection_failures_total", "Attempts to connect that came to nothing"),
+    counter("stalled", "sessions_stalled_total", "Sessions whose collector took nothing any more"),
+    counter("sentOctets", "sent_octets_total", "Octets that the network has taken"),
+    counter("serialisedOctets", "serialised_octets_total", "Octets that were made to be sent"),
+    counter("reports", "reports_total", "Reports serialised, final ones among them"),
+    counter("finals", "finals_total", "Final reports serialised"),
+    counter("signsOfLife", "signs_of_life_total", "Reports repeated under their old id"),
+    counter(
+        "skippedReports",
+        "reports_skipped_total",
+        "Reports that were due and had no room; the next one of their epoch stands for them",
+    ),
+    counter(
+        "droppedFinals",
+        "finals_dropped_total",
+        "Final reports that found no room or no transport: their epochs stay incomplete",
+    ),
+];
+
+fn of_destination(place: &mut Place) -> [u64; DESTINATION.len()] {
+    let now = place.live.as_mut().map(|live| live.session.counts()).unwrap_or_default();
+    let all = added(place.past, now);
+    let counts = &place.target.counts;
+    [
+        u64::from(place.live.is_some()),
+        place.sessions,
+        counts.attempts.load(Relaxed),
+        counts.failures.load(Relaxed),
+        counts.stalled.load(Relaxed),
+        counts.sent_octets.load(Relaxed),
+        all.octets,
+        all.reports,
+        all.finals,
+        all.signs_of_life,
+        all.skipped_reports,
+        all.dropped_finals,
+    ]
+}
+
+/// Numbers of one session.
+pub(super) const SESSION_NUMBERS: usize = 32;
+
+/// Of a session.
+// SEQ-10.3
+static SESSION: [Column; SESSION_NUMBERS] = [
+    gauge("ageSeconds", "session_age_seconds", "Seconds since the session began"),
+    gauge("contexts", "contexts", "Streams that are remembered"),
+    gauge("finalsQueued", "finals_queued", "Final reports that wait for the transport"),
+    counter(
+        "finalsReleasedEarly",
+        "finals_released_early_total",
+        "Final reports that could not wait for the reading of a drop counter",
+    ),
+    counter("frames", "frames_total", "Frames observed"),
+    counter("requests", "requests_total", "SEND and WRITE requests"),
+    counter("accounted", "requests_accounted_total", "Requests accounted to an epoch"),
+    counter(
+        "notProvisioned",
+        "requests_not_provisioned_total",
+        "Requests of streams that no rule provisions",
+    ),
+    counter("refusedFull", "requests_refused_full_total", "Requests of streams without room"),
+    counter("violations", "violations_total", "Requests outside the profile"),
+    counter(
+        "afterViolation",
+        "requests_after_violation_total",
+        "Requests of streams that a violation had disabled",
+    ),
+    counter(
+        "timeBackwards",
+        "requests_time_backwards_total",
+        "Requests with a time before that of the request before",
+    ),
+    counter("responses", "responses_total", "READ and ATOMIC responses, and acknowledgements"),
+    counter("cnps", "cnps_total", "Congestion notifications"),
+    counter("otherTransports", "other_transports_total", "Packets of transports other than RC"),
+    counter("unknownLink", "frames_unknown_link_total", "Frames of a link that has no RoCEv2"),
+    counter("pfc", "pfc_frames_total", "Priority flow control frames, received or sent"),
+    counter("damaged", "frames_damaged_total", "Frames that the capture marks as damaged"),
+    counter("beforeTime", "requests_before_time_total", "Requests before any time was known"),
+    counter("withoutTime", "frames_without_time_total", "Packets without a time of their own"),
+    counter("captureDrops", "capture_drops_total", "Frames that the capture says it dropped"),
+    counter("truncated", "frames_truncated_total", "Frames captured too short for their BTH"),
+    counter("extensionCut", "extensions_cut_total", "Requests with a cut extension header"),
+    counter("fragments", "fragments_total", "IP fragments"),
+    counter("noRoom", "datagrams_without_bth_total", "Datagrams that have no room for a BTH"),
+    counter("lengthLies", "length_lies_total", "Lengths that reach beyond what holds them"),
+    counter("icrcBad", "icrc_bad_total", "Packets whose ICRC does not match"),
+    counter("icrcNotChecked", "icrc_not_checked_total", "Packets whose ICRC was not captured"),
+    counter("mirrorMissing", "mirror_missing_total", "Packets that a mirror numbered, unseen"),
+    counter("mirrorBehind", "mirror_behind_total", "Mirrored packets with an earlier number"),
+    counter("mirrorRestarts", "mirror_restarts_total", "Times that a mirror counted anew"),
+    counter(
+        "mirrorNotFollowed",
+        "mirror_not_followed_total",
+        "Packets of mirror sessions beyond the limit",
+    ),
+];
+
+/// What a session has counted; how old it is does not outlive it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionNumbers {
+    numbers: [u64; SESSION_NUMBERS],
+    not_roce: [u64; NotRoce::COUNT],
+}
+
+impl Default for SessionNumbers {
+    fn default() -> Self {
+        Self { numbers: [0; SESSION_NUMBERS], not_roce: [0; NotRoce::COUNT] }
+    }
+}
+
+impl SessionNumbers {
+    pub fn of(live: &mut Live) -> Self {
+        let session = &mut live.session;
+        let (counts, contexts) = (session.meter_counts(), session.meter().contexts());
+        let queued = u64::try_from(session.finals_queued()).unwrap_or(u64::MAX);
+        let early = session.released_early();
+        let tally = session.tally();
+        let numbers = [
+            live.began.elapsed().as_secs(),
+            u64::from(contexts),
+            queued,
+            early,
+            tally.frames,
+            tally.requests,
+            counts.accounted,
+            counts.not_provisioned,
+            counts.refused_full,
+            counts.violations,
+            counts.after_violation,
+            counts.time_backwards,
+            tally.responses,
+            tally.cnps,
+            tally.other_transports,
+            tally.unknown_link,
+            tally.pfc.saturating_add(tally.pfc_outbound),
+            tally.damaged,
+            tally.before_time,
+            tally.without_time,
+            tally.capture_drops,
+            tally.truncated,
+            tally.extension_cut,
+            tally.fragments,
+            tally.no_room,
+            tally.length_lies,
+            tally.icrc_bad,
+            tally.icrc_not_checked,
+            tally.mirror_missing,
+            tally.mirror_behind,
+            tally.mirror_restarts,
+            tally.mirror_not_followed,
+        ];
+        Self { numbers, not_roce: tally.not_roce }
+    }
+
+    /// What a destination has counted, with a session of it that has ended.
+    pub fn add(&mut self, other: &Self) {
+        for ((sum, more), column) in self.numbers.iter_mut().zip(other.numbers).zip(&SESSION) {
+            if column.kind == Kind::Counter {
+                *sum = sum.saturating_add(more);
+            }
+        }
+        for (sum, more) in self.not_roce.iter_mut().zip(other.not_roce) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// With the session that goes on.
+    fn with(&self, now: Option<Self>) -> Self {
+        let Some(now) = now else { return *self };
+        let mut all = now;
+        // What is as it is now stays so.
+        let past = *self;
+        all.add(&past);
+        all
+    }
+}
+
+/// Of the whole agent.
+// SEQ-10.3
+static AGENT: [Column; 11] = [
+    gauge("ageSeconds", "age_seconds", "Seconds since the agent began"),
+    gauge("sourcesRunning", "sources_running", "Sources that have not come to their end"),
+    counter("batches", "batches_total", "Batches of frames metered"),
+    gauge("batchesWaiting", "batches_waiting", "Batches of frames that wait to be metered"),
+    counter("captureGaps", "capture_gaps_total", "Times that the observation had a gap"),
+    counter("droppedFrames", "dropped_frames_total", "Frames dropped before they were seen"),
+    counter(
+        "readingsUnknown",
+        "drop_readings_unknown_total",
+        "Readings of a drop counter that could not be had",
+    ),
+    gauge("disabledStreams", "disabled_streams", "Streams that violations have disabled"),
+    counter("disabledForgotten", "disabled_forgotten_total", "Disabled streams without room"),
+    counter("reloads", "reloads_total", "Reloads of the configuration that were taken"),
+    counter("reloadsRefused", "reloads_refused_total", "Reloads refused, the old one going on"),
+];
+
+fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
+    let number = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+    let seen = &observer.seen;
+    [
+        observer.age().as_secs(),
+        number(observer.running),
+        seen.batches,
+        observer.batches_waiting.load(Relaxed),
+        seen.gaps,
+        seen.dropped_frames,
+        seen.readings_unknown,
+        number(observer.disabled.len()),
+        observer.disabled.forgotten(),
+        seen.reloads,
+        seen.reloads_refused,
+    ]
+}
+
+/// What the observer itself counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Times that the observation had a gap.
+    pub gaps: u64,
+    /// Batches of frames.
+    pub batches: u64,
+    /// Frames that drop counters told of.
+    pub dropped_frames: u64,
+    /// Readings of a drop counter that could not be had.
+    pub readings_unknown: u64,
+    /// Reloads taken.
+    pub reloads: u64,
+    /// Reloads refused.
+    pub reloads_refused: u64,
+}
+
+/// A line for each destination, then one for all.
+pub(super) fn status(observer: &mut Observer) -> Vec<Value> {
+    let mut lines = Vec::new();
+    for place in &mut observer.places {
+        let mut line = Map::new();
+        line.insert("destination".into(), place.target.name.clone().into());
+        let numbers = of_destination(place);
+        members(&mut line, &DESTINATION, &numbers);
+        if let Some(live) = &mut place.live {
+            let now = SessionNumbers::of(live);
+            let mut session = Map::new();
+            members(&mut session, &SESSION, &now.numbers);
+            let reasons = NotRoce::NAMES.iter().zip(now.not_roce).filter(|(_, count)| *count > 0);
+            let reasons = reasons.map(|(name, count)| ((*name).to_owned(), count.into()));
+            session.insert("notRoce".into(), Value::Object(reasons.collect()));
+            line.insert("session".into(), Value::Object(session));
+        }
+        lines.push(Value::Object(line));
+    }
+    let mut line = Map::new();
+    line.insert("done".into(), json!(true));
+    members(&mut line, &AGENT, &of_agent(observer));
+    lines.push(Value::Object(line));
+    lines
+}
+
+fn members(object: &mut Map<String, Value>, columns: &[Column], numbers: &[u64]) {
+    for (column, number) in columns.iter().zip(numbers) {
+        let value = match column.kind {
+            Kind::Flag => Value::from(*number != 0),
+            Kind::Counter | Kind::Gauge => Value::from(*number),
+        };
+        object.insert(column.key.into(), value);
+    }
+}
+
+/// A row, and the destination that it is of.
+pub(super) type Counted = (Row, Option<String>);
+
+/// All numbers, those of destinations over all of their sessions.
+pub(super) fn rows(observer: &mut Observer) -> Vec<Counted> {
+    let mut all: Vec<Counted> = Vec::new();
+    for place in &mut observer.places {
+        let name = place.target.name.clone();
+        let of = |row| (row, Some(name.clone()));
+        let numbers = of_destination(place);
+        all.extend(DESTINATION.iter().zip(numbers).map(row).map(of));
+        let now = place.live.as_mut().map(SessionNumbers::of);
+        let session = place.past_numbers.with(now);
+        all.extend(SESSION.iter().zip(session.numbers).map(row).map(of));
+        let reasons = NotRoce::NAMES.iter().zip(session.not_roce);
+        all.extend(reasons.map(|(reason, value)| {
+            of(Row {
+                name: "frames_not_roce_total",
+                about: "Frames that are known to be something else, by what they are",
+                sort: Sort::Counter,
+                label: Some(("reason", reason)),
+                value,
+            })
+        }));
+    }
+    let agent = of_agent(observer);
+    all.extend(AGENT.iter().zip(agent).map(row).map(|row| (row, None)));
+    all
+}
+
+fn row((column, value): (&Column, u64)) -> Row {
+    let sort = match column.kind {
+        Kind::Counter => Sort::Counter,
+        Kind::Gauge | Kind::Flag => Sort::Gauge,
+    };
+    Row { name: column.name, about: column.about, sort, label: None, value }
+}

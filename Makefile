@@ -1,4 +1,4 @@
-# make demo    the meter on a real capture
+# make demo    the meter on a real capture, then agent and collector over TLS
 # make test    everything that has to pass
 # make check   the quick part of it: format, lints, requirements
 # make bench   the meter against the floor and other programs (minutes, 3 GB of disk)
@@ -8,7 +8,8 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 CAPTURES := tests/captures/softroce
-METER := $${CARGO_TARGET_DIR:-target}/release/rocescope meter --attest-all
+ROCESCOPE := $${CARGO_TARGET_DIR:-target}/release/rocescope
+METER := $(ROCESCOPE) meter --attest-all
 
 demo:
 	@scripts/setup.sh demo
@@ -18,9 +19,10 @@ demo:
 	@echo "receiver never saw some PSNs the first time (skipped), and saw them later (filled)."
 	$(METER) $(CAPTURES)/g4_write_q8_loss1.rcv.pcap
 	@echo
-	@echo "The same traffic seen before the loss: nothing is missing there, and what was sent again"
-	@echo "shows as repeated. The two views are observations; neither is a count of lost packets."
-	$(METER) $(CAPTURES)/g4_write_q8_loss1.snd.pcap
+	@echo "The same and more, live: an agent plays captures to a collector over mutual TLS, and one of"
+	@echo "its sessions is cut half way. The collector keeps an outcome for every epoch."
+	@echo
+	$(ROCESCOPE) demo --once
 
 test:
 	@scripts/setup.sh test

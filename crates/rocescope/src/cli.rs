@@ -29,6 +29,7 @@ pub enum Command {
     Agent(AgentArgs),
     Collector(CollectorArgs),
     Pki(PkiArgs),
+    Demo(DemoArgs),
 }
 
 const DISCOVER_EXAMPLE: &str = "\
@@ -164,6 +165,9 @@ pub struct AgentArgs {
     /// again.
     #[arg(long, value_name = "FILE", required = true)]
     pub config: Option<PathBuf>,
+    /// Stop when this process, which has started the agent, ends.
+    #[arg(long, value_name = "PID", hide = true)]
+    pub with_parent: Option<u32>,
     /// Something else than to run.
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
@@ -220,6 +224,28 @@ pub struct CollectorArgs {
     /// The collector's configuration. SIGHUP reads it anew.
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Stop when this process, which has started the collector, ends.
+    #[arg(long, value_name = "PID", hide = true)]
+    pub with_parent: Option<u32>,
+}
+
+const DEMO_EXAMPLE: &str = "\
+Examples:
+  rocescope demo --once
+  rocescope demo --once --json | jq .outcome
+  rocescope demo";
+
+/// Everything on this machine: a private authority, a collector and an agent over mutual TLS, and
+/// real captures that the program carries. Leaves nothing behind.
+#[derive(Args)]
+#[command(after_help = DEMO_EXAMPLE)]
+pub struct DemoArgs {
+    /// End once every capture has been played, instead of playing them until Ctrl-C.
+    #[arg(long)]
+    pub once: bool,
+    /// JSON Lines instead of a table: an object for each epoch.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Certificates and configurations for trying out.
@@ -236,9 +262,11 @@ pub struct PkiArgs {
 /// What `pki` does.
 #[derive(Subcommand)]
 pub enum PkiCommand {
-    /// Make a private authority, certificates and keys of a collector and an agent, and two
-    /// configurations that work together on this machine.
-    #[command(after_help = "Example:\n  rocescope pki init try")]
+    /// Make a private authority, certificates and keys of a collector and an agent, two
+    /// configurations that work together on this machine as they stand, and a capture to play.
+    #[command(
+        after_help = "Example:\n  rocescope pki init try\n  rocescope collector --config try/collector.toml &\n  rocescope agent --config try/agent.toml"
+    )]
     Init {
         /// A directory, made if it is not there; no file in it is overwritten.
         directory: PathBuf,

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::time::Duration;
 
 use clap::Parser;
@@ -17,14 +17,17 @@ use rocescope::agent::{self, control};
 use rocescope::check::check;
 use rocescope::collector::{self, Disk};
 use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
+use rocescope::demo::{self, DemoError};
 use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 use rocescope::pki;
 use rocescope::replay::{self, ReplayError};
 
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
 use cli::{
-    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DiscoverArgs, DumpArgs,
+    AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DemoArgs, DiscoverArgs, DumpArgs,
     MeterArgs, PkiArgs, PkiCommand, ReplayArgs, check_captures,
 };
 
@@ -46,7 +49,11 @@ fn main() -> ExitCode {
         Command::Dump(args) => run_dump(&args),
         Command::Check(args) => run_check(&args),
         Command::Agent(args) => run_agent(args),
+        Command::Demo(args) => run_demo(&args),
         Command::Collector(args) => {
+            if let Some(parent) = args.with_parent {
+                end_with(parent);
+            }
             log();
             collector::run(&args.config, Disk::open)
         }
@@ -226,6 +233,26 @@ fn run_dump(args: &DumpArgs) -> Done {
     }
 }
 
+fn run_demo(args: &DemoArgs) -> Done {
+    let format = if args.json { Format::Json } else { Format::Table };
+    match demo::run(demo::Run { once: args.once, format }, &mut io::stdout()) {
+        Ok(()) => Ok(()),
+        Err(DemoError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(one_line(error)),
+    }
+}
+
+/// Has the program told to stop when the one that has started it is gone, however that ends.
+fn end_with(parent: u32) {
+    // Where the kernel cannot do it, the parent still ends the program wherever it can itself.
+    _ = set_parent_process_death_signal(Some(Signal::TERM));
+    // It may be gone already, and then nobody is told.
+    let now = getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+    if now != Some(parent) {
+        process::exit(1);
+    }
+}
+
 fn run_check(args: &CheckArgs) -> Done {
     let plan = check(&args.file).map_err(lines)?;
     match write!(io::stdout(), "{plan}") {
@@ -247,6 +274,9 @@ fn run_agent(args: AgentArgs) -> Done {
     }
     // clap has it that one of the two is there.
     let Some(config) = args.config else { return Ok(()) };
+    if let Some(parent) = args.with_parent {
+        end_with(parent);
+    }
     log();
     agent::run(&config, seed()?)
 }

@@ -14,6 +14,8 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
+use crate::example::GAPS;
+
 /// The name in the collector's certificate.
 pub const COLLECTOR_NAME: &str = "localhost";
 /// The name in the agent's certificate.
@@ -48,13 +50,29 @@ impl std::fmt::Display for PkiError {
 
 impl std::error::Error for PkiError {}
 
-/// Makes `ca.pem`, a certificate and a key (PKCS#8) for collector and agent each, and their
-/// configurations. Keys can be read by their owner alone.
+/// Makes `ca.pem`, a certificate and a key (PKCS#8) for collector and agent each, their
+/// configurations, and a capture for the agent to play. Keys can be read by their owner alone.
 ///
 /// # Errors
 /// A file is there already, or cannot be made; files that were made before stay.
 pub fn init(directory: &Path) -> Result<(), PkiError> {
-    let files = files().map_err(PkiError::Certificate)?;
+    let mut files = issue().map_err(PkiError::Certificate)?;
+    files.push(("collector.toml", COLLECTOR_TOML.into(), 0o644));
+    files.push(("agent.toml", AGENT_TOML.into(), 0o644));
+    files.push(("example.pcap", GAPS.octets(), 0o644));
+    write(directory, files)
+}
+
+/// Makes the certificates and keys alone.
+///
+/// # Errors
+/// As [`init`].
+pub fn certificates(directory: &Path) -> Result<(), PkiError> {
+    write(directory, issue().map_err(PkiError::Certificate)?)
+}
+
+/// Makes all of the files, and none where one is there.
+fn write(directory: &Path, files: Files) -> Result<(), PkiError> {
     let in_file = |path: &Path, error| PkiError::File(path.display().to_string(), error);
     fs::create_dir_all(directory).map_err(|error| in_file(directory, error))?;
     for (name, ..) in &files {
@@ -63,10 +81,10 @@ pub fn init(directory: &Path) -> Result<(), PkiError> {
             return Err(in_file(&path, io::ErrorKind::AlreadyExists.into()));
         }
     }
-    for (name, text, mode) in files {
+    for (name, octets, mode) in files {
         let path = directory.join(name);
         let mut file = create(&path, mode).map_err(|error| in_file(&path, error))?;
-        file.write_all(text.as_bytes()).map_err(|error| in_file(&path, error))?;
+        file.write_all(&octets).map_err(|error| in_file(&path, error))?;
     }
     Ok(())
 }
@@ -75,9 +93,10 @@ fn create(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
-type Files = Vec<(&'static str, String, u32)>;
+/// Name, content and mode of each.
+type Files = Vec<(&'static str, Vec<u8>, u32)>;
 
-fn files() -> Result<Files, rcgen::Error> {
+fn issue() -> Result<Files, rcgen::Error> {
     let key = KeyPair::generate()?;
     let authority = authority()?;
     let certificate = authority.self_signed(&key)?.pem();
@@ -88,13 +107,11 @@ fn files() -> Result<Files, rcgen::Error> {
     let client = ExtendedKeyUsagePurpose::ClientAuth;
     let (agent, agent_key) = issued(&[AGENT_NAME], client, &issuer)?;
     Ok(vec![
-        ("ca.pem", certificate, 0o644),
-        ("collector.pem", collector, 0o644),
-        ("collector.key", collector_key, 0o600),
-        ("agent.pem", agent, 0o644),
-        ("agent.key", agent_key, 0o600),
-        ("collector.toml", COLLECTOR_TOML.into(), 0o644),
-        ("agent.toml", AGENT_TOML.into(), 0o644),
+        ("ca.pem", certificate.into(), 0o644),
+        ("collector.pem", collector.into(), 0o644),
+        ("collector.key", collector_key.into(), 0o600),
+        ("agent.pem", agent.into(), 0o644),
+        ("agent.key", agent_key.into(), 0o600),
     ])
 }
 

@@ -141,8 +141,9 @@ pub struct Intake {
     wanted: usize,
     malformed_in_a_row: u64,
     decoder: Decoder,
-    /// Counts the records of domains that are not the peer's; none of it is kept.
-    foreign: Decoder,
+    /// Counts the records of domains that are not the peer's, or for which there is no room; none
+    /// of it is kept.
+    refused: Decoder,
     reading: Reading,
 }
 
@@ -180,7 +181,7 @@ impl Intake {
             wanted: MESSAGE_HEADER_LEN,
             malformed_in_a_row: 0,
             decoder: decoder(),
-            foreign: decoder(),
+            refused: decoder(),
             reading: Reading {
                 id,
                 mapping,
@@ -320,6 +321,8 @@ impl Intake {
             Err(error @ Error::Domains { .. }) => {
                 reading.counts.domains_full += 1;
                 reading.tell(out, "domains", || error.to_string());
+                self.malformed_in_a_row = 0;
+                self.refuse_all(domain, octets, Refusal::DomainsFull);
             }
             Err(error) => return self.malformed(error, out),
         }
@@ -337,15 +340,19 @@ impl Intake {
         Err(Broken::Malformed { messages: self.malformed_in_a_row, error })
     }
 
-    /// Refuses a message of a domain that is not the peer's. It is decoded only so that its records
-    /// are counted, in a room of its own which starts anew when it is full.
+    /// Refuses a message of a domain that is not the peer's.
     // SEQ-10.1, SEQ-10.3
     fn foreign(&mut self, domain: u32, octets: &[u8], out: &mut Taken) {
-        let reading = &mut self.reading;
-        reading.counts.foreign += 1;
-        reading.tell(out, "foreign", || {
+        self.reading.counts.foreign += 1;
+        self.reading.tell(out, "foreign", || {
             format!("observation domain {domain} is not among the peer's, its records are refused")
         });
+        self.refuse_all(domain, octets, Refusal::ForeignDomain);
+    }
+
+    /// Refuses all records of a message. It is decoded only so that they are counted, in a room of
+    /// its own which starts anew when it is full.
+    fn refuse_all(&mut self, domain: u32, octets: &[u8], refusal: Refusal) {
         let mut records = 0_u64;
         let mut visit = |event: Event<'_>| {
             if let Event::Data(set) = event
@@ -354,13 +361,13 @@ impl Intake {
                 records += set.records.count() as u64;
             }
         };
-        if let Err(Error::Domains { .. }) = self.foreign.message(octets, &mut visit) {
+        if let Err(Error::Domains { .. }) = self.refused.message(octets, &mut visit) {
             let (mapping, limits) = (self.mapping, self.bounds.decoder);
-            self.foreign = Decoder::new(Transport::Stream, mapping, limits);
+            self.refused = Decoder::new(Transport::Stream, mapping, limits);
             // What cannot be decoded cannot be counted.
-            _ = self.foreign.message(octets, &mut visit);
+            _ = self.refused.message(octets, &mut visit);
         }
-        reading.refuse(domain, Refusal::ForeignDomain, records);
+        self.reading.refuse(domain, refusal, records);
     }
 }
 

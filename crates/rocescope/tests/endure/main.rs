@@ -1,0 +1,11 @@
+//! The two programs as they are shipped, against everything that can happen to them: whole
+//! conversations over real TLS, kills at random moments, exporters that are hostile or foreign,
+//! readers that stall and disks that are full.
+
+mod conversations;
+mod site;
+mod wire_side;
+
+#[allow(dead_code, reason = "some of it is only for the state machine's own tests")]
+#[path = "../../../observe/tests/collect/words.rs"]
+mod words;

@@ -11,6 +11,7 @@
 
 pub mod archive;
 mod error;
+mod marks;
 mod read;
 mod row;
 mod rules;

@@ -56,7 +56,12 @@ impl Disk {
             age_max_ms,
             ..ArchiveLimits::default()
         };
-        let (archive, repairs) = Archive::open(&directory.join(ARCHIVE), limits).map_err(of)?;
+        // Cut to what was published, and only then are the marks not needed any more.
+        let mut store = store;
+        let marks = store.marks().map_err(of)?;
+        let (archive, repairs) =
+            Archive::open_at(&directory.join(ARCHIVE), limits, &marks).map_err(of)?;
+        store.forget_marks().map_err(of)?;
         if recovery.sessions_closed > 0 {
             info!(
                 "the collector did not end in order: {} sessions are closed, {} epochs that were \
@@ -66,9 +71,13 @@ impl Disk {
         }
         for repair in repairs {
             info!(
-                "the archive's segment {} of session {} is mended: {} whole messages, {} octets \
-                 behind them cut",
-                repair.number, repair.session.0, repair.messages, repair.octets_cut
+                "the archive's segment {} of session {} is mended: {} whole messages; behind them \
+                 {} octets of a torn one are cut, and {} octets of which nothing was published",
+                repair.number,
+                repair.session.0,
+                repair.messages,
+                repair.octets_cut,
+                repair.octets_unpublished
             );
         }
         Ok(Self { store, archive, sessions: HashMap::new() })
@@ -100,7 +109,10 @@ impl Sink for Disk {
         }
         // What an outcome comes of is never behind it.
         self.archive.flush().map_err(failed)?;
-        self.store.apply(changes).map_err(failed)
+        let marks = self.archive.marks();
+        self.store.apply_at(changes, &marks).map_err(failed)?;
+        self.archive.marked(&marks);
+        Ok(())
     }
 
     fn archive(&mut self, session: SessionId, raw: &mut Raw) -> Result<(), SinkError> {
@@ -136,6 +148,8 @@ impl Sink for Disk {
     }
 
     fn tend(&mut self, now_ms: u64) -> Result<(), SinkError> {
+        // What changed no result, such as signs of life, is marked at last.
+        self.apply(&[])?;
         let store = self.store.retain(now_ms).map_err(failed);
         let archive = self.archive.retain(now_ms).map_err(failed);
         let (store, archive) = (store?, archive?);

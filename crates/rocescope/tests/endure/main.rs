@@ -3,9 +3,16 @@
 //! readers that stall and disks that are full.
 
 mod conversations;
+mod kill;
+mod proxy;
 mod site;
+mod truth;
 mod wire_side;
 
 #[allow(dead_code, reason = "some of it is only for the state machine's own tests")]
 #[path = "../../../observe/tests/collect/words.rs"]
 mod words;
+
+#[allow(dead_code, reason = "only the slow model is asked here")]
+#[path = "../../../observe/tests/sequence/model.rs"]
+mod model;

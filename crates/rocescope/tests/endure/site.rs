@@ -172,7 +172,7 @@ impl Seen {
         }
     }
 
-    fn replayed(line: &str) -> Self {
+    pub fn replayed(line: &str) -> Self {
         let row: Value = serde_json::from_str(line).expect("JSON");
         let number = |key: &str| match &row[key] {
             // Beyond 2^53 - 1.

@@ -21,7 +21,12 @@ pub struct Connection {
 }
 
 impl Connection {
+    #[track_caller]
     pub fn new(site: &Site, port: u16) -> Self {
+        Self::open(site, port).expect("a session")
+    }
+
+    pub fn open(site: &Site, port: u16) -> io::Result<Self> {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_file(site.path("ca.pem")).expect("an authority");
         roots.add(root).expect("a root");
@@ -36,24 +41,30 @@ impl Connection {
             .expect("a client");
         let name = ServerName::try_from("localhost").expect("a name");
         let mut tls = ClientConnection::new(Arc::new(config), name).expect("a connection");
-        let mut tcp = TcpStream::connect(("127.0.0.1", port)).expect("a collector");
+        let mut tcp = TcpStream::connect(("127.0.0.1", port))?;
         tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         while tls.is_handshaking() {
-            tls.complete_io(&mut tcp).expect("a handshake");
+            tls.complete_io(&mut tcp)?;
         }
-        Self { stream: StreamOwned::new(tls, tcp), exporters: BTreeMap::new() }
+        Ok(Self { stream: StreamOwned::new(tls, tcp), exporters: BTreeMap::new() })
     }
 
     /// Sends one report, the Templates before the first of its domain and point.
+    #[track_caller]
     pub fn report(&mut self, domain: u32, point: u64, report: &Report) {
+        self.reports(domain, point, std::slice::from_ref(report)).expect("taken");
+    }
+
+    /// Sends reports, the Templates before the first of their domain and point.
+    pub fn reports(&mut self, domain: u32, point: u64, reports: &[Report]) -> io::Result<()> {
         let mut octets = Vec::new();
         let exporter = self.exporters.entry((domain, point)).or_insert_with(|| {
             let mut new = Exporter::new(Mapping::default(), domain, point, 1400).expect("lengths");
             new.begin(0, &mut octets).expect("octets");
             new
         });
-        exporter.reports(std::slice::from_ref(report), 0, &mut octets).expect("octets");
-        self.send(&octets).expect("taken");
+        exporter.reports(reports, 0, &mut octets).expect("octets");
+        self.send(&octets)
     }
 
     pub fn send(&mut self, octets: &[u8]) -> io::Result<()> {

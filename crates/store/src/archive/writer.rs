@@ -10,6 +10,7 @@ use wire::ipfix::{Frame, frame};
 
 use super::ArchiveLimits;
 use super::clock::Entry;
+use super::cut::Mark;
 use super::repair::compress;
 use super::segment::Segment;
 use crate::{SessionFacts, SessionId, StoreError};
@@ -33,6 +34,8 @@ pub(super) struct Writer {
     /// Whether a message that was received is in this segment.
     begun: bool,
     ended: bool,
+    /// Up to where results have been kept.
+    pub(super) marked: Mark,
 }
 
 impl Tail {
@@ -88,7 +91,8 @@ impl Writer {
             .and_then(|clock| Ok((clock, Tail::create(segment.path.clone())?)));
         match tails {
             Ok((clock, messages)) => {
-                Ok(Self { facts, segment, messages, clock, begun: false, ended: false })
+                let marked = Mark::default();
+                Ok(Self { facts, segment, messages, clock, begun: false, ended: false, marked })
             }
             Err(error) => {
                 // So that it can be tried again; an empty segment would say nothing.
@@ -137,7 +141,7 @@ impl Writer {
     fn rotate(&mut self) -> Result<Segment, StoreError> {
         self.sync()?;
         let next = self.segment.next();
-        let next = Self::create(next, self.facts.clone())?;
+        let next = Self { marked: self.marked, ..Self::create(next, self.facts.clone())? };
         Ok(std::mem::replace(self, next).segment)
     }
 
@@ -156,6 +160,16 @@ impl Writer {
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         self.clock.flush()?;
         self.messages.flush()
+    }
+
+    /// What the system has, if it is more than what is marked.
+    pub(super) fn mark(&self) -> Option<Mark> {
+        let mark = Mark {
+            segment: self.segment.number,
+            octets: self.messages.length,
+            clock_octets: self.clock.length,
+        };
+        (mark != self.marked).then_some(mark)
     }
 
     pub(super) fn sync(&mut self) -> Result<(), StoreError> {

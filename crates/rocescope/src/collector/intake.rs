@@ -28,6 +28,10 @@ use super::raw::{Part, Raw};
 use super::refusal::Refusal;
 use super::sink::{Change, EpochState, SessionId};
 
+/// Stands for all Observation Domains beyond those that are counted one by one: 0 names no domain
+/// (RFC 7011, section 3.1).
+pub const DOMAINS_BEYOND: u32 = 0;
+
 /// The bounds of an intake.
 // SEQ-7.10
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +161,9 @@ struct Reading {
     counts: Counts,
     /// Refused in these octets.
     refused: BTreeMap<(u32, Refusal), u64>,
+    /// The domains under which something was refused, and how many of them there may be.
+    refused_domains: BTreeSet<u32>,
+    refused_domains_max: usize,
     /// The sorts of notes that were made.
     told: BTreeSet<&'static str>,
 }
@@ -189,6 +196,8 @@ impl Intake {
                 session: Session::new(bounds.session, seed),
                 counts: Counts::default(),
                 refused: BTreeMap::new(),
+                refused_domains: BTreeSet::new(),
+                refused_domains_max: bounds.session.domains_max.saturating_mul(2),
                 told: BTreeSet::new(),
             },
         }
@@ -202,6 +211,11 @@ impl Intake {
     /// What was counted until now.
     pub fn counts(&self) -> &Counts {
         &self.reading.counts
+    }
+
+    /// Octets of a message that is not all there.
+    pub fn unfinished(&self) -> usize {
+        self.partial.len()
     }
 
     /// Epochs that are kept.
@@ -499,9 +513,19 @@ impl Reading {
 
     fn refuse(&mut self, domain: u32, refusal: Refusal, records: u64) {
         self.counts.refused[refusal.index()] += records;
-        if records > 0 {
-            *self.refused.entry((domain, refusal)).or_default() += records;
+        if records == 0 {
+            return;
         }
+        // SEQ-7.10: domains are easily made up. Beyond as many as the peer's own may be, and as many
+        // others, they are counted together.
+        let full = self.refused_domains.len() >= self.refused_domains_max;
+        let counted = if !full || self.refused_domains.contains(&domain) {
+            self.refused_domains.insert(domain);
+            domain
+        } else {
+            DOMAINS_BEYOND
+        };
+        *self.refused.entry((counted, refusal)).or_default() += records;
     }
 
     /// Hands out what was refused.

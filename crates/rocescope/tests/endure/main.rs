@@ -3,6 +3,7 @@
 //! readers that stall and disks that are full.
 
 mod conversations;
+mod hostile;
 mod kill;
 mod proxy;
 mod site;

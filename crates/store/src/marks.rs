@@ -26,8 +26,8 @@ pub(crate) fn write(
     session: SessionId,
     mark: &Mark,
 ) -> rusqlite::Result<()> {
-    let mut write =
-        transaction.prepare_cached("INSERT OR REPLACE INTO archive_marks VALUES (?1, ?2, ?3, ?4)")?;
+    let mut write = transaction
+        .prepare_cached("INSERT OR REPLACE INTO archive_marks VALUES (?1, ?2, ?3, ?4)")?;
     let Mark { segment, octets, clock_octets } = *mark;
     write
         .execute(params![signed(session.0), signed(segment), signed(octets), signed(clock_octets)])

@@ -10,9 +10,11 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
 
-use crate::row::{self, EPOCH_COLUMNS, contradiction_number, qualifications, signed};
 use crate::archive::Mark;
-use crate::{Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, marks, schema};
+use crate::row::{self, EPOCH_COLUMNS, contradiction_number, qualifications, signed};
+use crate::{
+    Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, marks, schema,
+};
 
 /// The database of results in a directory of which it is the only writer.
 #[derive(Debug)]

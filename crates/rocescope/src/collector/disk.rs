@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use observe::outcome::Outcome;
 use store::archive::{Archive, ArchiveLimits};
 use store::{Store, StoreError, StoreLimits};
 use tracing::{info, warn};
@@ -107,8 +108,17 @@ impl Sink for Disk {
                 self.sessions.remove(session);
             }
         }
-        // What an outcome comes of is never behind it.
-        self.archive.flush().map_err(failed)?;
+        // What an outcome comes of is never behind it, not even after a power failure.
+        let publishes = |change: &Change| match change {
+            Change::Epoch(state) => state.outcome != Outcome::Active,
+            Change::SessionClosed { .. } => true,
+            Change::Refused { .. } | Change::CollectorDrop { .. } => false,
+        };
+        let handed_over = match changes.iter().any(publishes) {
+            true => self.archive.sync(),
+            false => self.archive.flush(),
+        };
+        handed_over.map_err(failed)?;
         let marks = self.archive.marks();
         self.store.apply_at(changes, &marks).map_err(failed)?;
         self.archive.marked(&marks);
@@ -148,8 +158,6 @@ impl Sink for Disk {
     }
 
     fn tend(&mut self, now_ms: u64) -> Result<(), SinkError> {
-        // What changed no result, such as signs of life, is marked at last.
-        self.apply(&[])?;
         let store = self.store.retain(now_ms).map_err(failed);
         let archive = self.archive.retain(now_ms).map_err(failed);
         let (store, archive) = (store?, archive?);

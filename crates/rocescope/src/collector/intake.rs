@@ -16,6 +16,7 @@ use std::fmt;
 use observe::collect::{self, Session, Verdict};
 use observe::outcome::Outcome;
 use observe::profile::{Binding, BindingError, Lengths};
+use observe::report::Report;
 use store::archive::Entry;
 use wire::element::Mapping;
 use wire::ipfix::{
@@ -159,6 +160,10 @@ struct Reading {
     bindings: BTreeMap<(u32, TemplateKind), BTreeMap<u16, Result<Binding, BindingError>>>,
     session: Session,
     counts: Counts,
+    /// The reports of one set, kept for its room.
+    reports: Vec<(u64, Report)>,
+    /// Epochs that reports in these octets changed.
+    touched: Vec<(u32, u64)>,
     /// Refused in these octets.
     refused: BTreeMap<(u32, Refusal), u64>,
     /// The domains under which something was refused, and how many of them there may be.
@@ -195,6 +200,8 @@ impl Intake {
                 bindings: BTreeMap::new(),
                 session: Session::new(bounds.session, seed),
                 counts: Counts::default(),
+                reports: Vec::new(),
+                touched: Vec::new(),
                 refused: BTreeMap::new(),
                 refused_domains: BTreeSet::new(),
                 refused_domains_max: bounds.session.domains_max.saturating_mul(2),
@@ -241,6 +248,7 @@ impl Intake {
     pub fn receive(&mut self, octets: &[u8], now_ms: u64, out: &mut Taken) -> Result<(), Broken> {
         self.reading.counts.octets += octets.len() as u64;
         let done = self.messages(octets, now_ms, out);
+        self.reading.states(now_ms, out);
         self.reading.refusals(out);
         done
     }
@@ -453,7 +461,7 @@ impl Reading {
     fn data(&mut self, domain: u32, set: DataSet<'_>, now_ms: u64, out: &mut Taken) {
         let bindings = self.bindings.get(&(domain, set.layout.kind()));
         let binding = match bindings.and_then(|bindings| bindings.get(&set.layout.id())) {
-            Some(Ok(binding)) => binding.clone(),
+            Some(Ok(binding)) => binding,
             Some(Err(error)) if !is_other(error) => {
                 return self.refuse(domain, Refusal::Template, set.records.count() as u64);
             }
@@ -462,48 +470,62 @@ impl Reading {
                 return;
             }
         };
+        let mut reports = std::mem::take(&mut self.reports);
+        let (mut unread, mut first_error) = (0, None);
         for record in set.records {
             match binding.read(&record) {
-                Ok((point, report)) => self.report(domain, point, &report, now_ms, out),
+                Ok(report) => reports.push(report),
                 Err(error) => {
-                    self.refuse(domain, Refusal::Field, 1);
-                    self.tell(out, Refusal::Field.word(), || {
-                        format!("a record is refused: {error}")
-                    });
+                    unread += 1;
+                    first_error.get_or_insert(error);
                 }
             }
         }
+        self.refuse(domain, Refusal::Field, unread);
+        if let Some(error) = first_error {
+            self.tell(out, Refusal::Field.word(), || format!("a record is refused: {error}"));
+        }
+        self.judge(domain, &reports, now_ms, out);
+        reports.clear();
+        self.reports = reports;
     }
 
-    fn report(
-        &mut self,
-        domain: u32,
-        point: u64,
-        report: &observe::report::Report,
-        now_ms: u64,
-        out: &mut Taken,
-    ) {
-        let verdict = self.session.receive(domain, point, report, now_ms);
-        if let Some(refusal) = Refusal::of(&verdict) {
+    /// Judges the reports of one set together: they are looked up faster.
+    fn judge(&mut self, domain: u32, reports: &[(u64, Report)], now_ms: u64, out: &mut Taken) {
+        let Self { session, counts, touched, .. } = self;
+        let mut refused = Vec::new();
+        session.receive_all(domain, reports, now_ms, &mut |(_, report), verdict| {
+            match verdict {
+                Verdict::Accepted { .. } => counts.accepted += 1,
+                Verdict::Repeated => counts.repeated += 1,
+                _ => {}
+            }
+            if let Verdict::Accepted { .. } | Verdict::Invalidated(_) = verdict {
+                touched.push((domain, report.epoch_id));
+            }
+            if let Some(refusal) = Refusal::of(&verdict) {
+                refused.push((refusal, verdict, report.epoch_id, report.report_id));
+            }
+        });
+        for (refusal, verdict, epoch, id) in refused {
             self.refuse(domain, refusal, 1);
             self.tell(out, refusal.word(), || {
-                let epoch = report.epoch_id;
                 let why = match verdict {
                     Verdict::Rejected(rejection) => rejection.to_string(),
                     Verdict::Invalidated(contradiction) => contradiction.to_string(),
                     _ => "older than the latest".into(),
                 };
-                format!("report {} of epoch {epoch} is refused: {why}", report.report_id)
+                format!("report {id} of epoch {epoch} is refused: {why}")
             });
         }
-        match verdict {
-            Verdict::Accepted { .. } => self.counts.accepted += 1,
-            Verdict::Repeated => self.counts.repeated += 1,
-            _ => {}
-        }
-        if let Verdict::Accepted { .. } | Verdict::Invalidated(_) = verdict
-            && let Some(epoch) = self.session.epoch(domain, report.epoch_id)
-        {
+    }
+
+    /// Hands out how the epochs stand that reports changed: each once, whatever came of it between.
+    fn states(&mut self, now_ms: u64, out: &mut Taken) {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for (domain, epoch_id) in self.touched.drain(..) {
+            let Some(epoch) = self.session.epoch(domain, epoch_id) else { continue };
             let (session, epoch) = (self.id, epoch.clone());
             let outcome = epoch.outcome();
             let state = EpochState { session, domain, epoch, outcome, updated_ms: now_ms };
@@ -560,4 +582,4 @@ fn unfinished(session: SessionId, retired: collect::Retired, updated_ms: u64) ->
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

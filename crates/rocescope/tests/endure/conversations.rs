@@ -24,8 +24,7 @@ const NOTHING_CHANGED: u32 = 59;
 const MARKER_DOMAIN: u32 = 999;
 
 fn files() -> BTreeMap<u32, PathBuf> {
-    let directory =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/tests/conversations");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/tests/conversations");
     let entries = fs::read_dir(directory).expect("conversations");
     let numbered = entries.map(|entry| {
         let path = entry.expect("a file").path();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::site::{Seen, Site, until};
+use crate::site::{Seen, Site, until_told};
 
 /// More than a collector with these limits needs, and far less than what is thrown at it.
 const MEMORY_MAX: u64 = 256 << 20;
@@ -32,7 +32,7 @@ fn a_hostile_exporter_gets_the_right_verdicts_and_nothing_else() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    until("every session is over", || {
+    until_told("every session is over", &|| collector.program.said(), || {
         let sessions = site.sessions();
         sessions.len() >= cases.len() && sessions.iter().all(|row| row.closed_ms.is_some())
     });

@@ -155,7 +155,7 @@ impl Battle {
         let open = |seen: &&Seen| seen.outcome == "active" && seen.session < self.opened();
         let seen = self.site.seen();
         assert!(seen.iter().find(open).is_none(), "a session that is over has an active epoch");
-        if round % 4 == 0 {
+        if round.is_multiple_of(4) {
             self.replay_agrees();
         }
         self.cable.leads_to(collector.port);
@@ -308,12 +308,17 @@ fn made(connection: u32, epoch: u64, id: u64) -> Report {
         qp: connection,
         pkey: 0xffff,
     };
-    let counts =
-        Counts { requests: id * 10 + epoch, skipped: id, filled: id, ..Counts::default() };
+    let counts = Counts { requests: id * 10 + epoch, skipped: id, filled: id, ..Counts::default() };
     let flags = if id == last_of(epoch) { Flags::FINAL_EPOCH } else { Flags::default() };
     let window = Window::new(64).expect("legal");
-    let snapshot =
-        Snapshot { key, window, flags, start_ms: 1_000 + epoch, end_ms: 1_000 + epoch + id, counts };
+    let snapshot = Snapshot {
+        key,
+        window,
+        flags,
+        start_ms: 1_000 + epoch,
+        end_ms: 1_000 + epoch + id,
+        counts,
+    };
     Report { epoch_id: epoch, report_id: id, snapshot }
 }
 

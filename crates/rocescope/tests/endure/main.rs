@@ -3,10 +3,13 @@
 //! readers that stall and disks that are full.
 
 mod conversations;
+mod foreign;
+mod full_disk;
 mod hostile;
 mod kill;
 mod proxy;
 mod site;
+mod stalled;
 mod truth;
 mod wire_side;
 

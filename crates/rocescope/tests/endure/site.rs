@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use observe::outcome::Outcome;
 use rocescope::meter::Format;
@@ -113,10 +113,18 @@ impl Site {
 
 /// Waits until something is so.
 #[track_caller]
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
+pub fn until(what: &str, is_so: impl FnMut() -> bool) {
+    until_told(what, &String::new, is_so);
+}
+
+/// Waits until something is so; where it never is, what a program said is told.
+#[track_caller]
+pub fn until_told(what: &str, said: &dyn Fn() -> String, mut is_so: impl FnMut() -> bool) {
+    // Counted, not timed: while the whole machine stands still, nothing is late.
+    let mut left = PATIENCE.as_millis() / 5;
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(left > 0, "waited in vain until {what}\n{}", said());
+        left -= 1;
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -249,15 +257,17 @@ impl Program {
     /// The first line of its log with a text in it, once it is there.
     #[track_caller]
     pub fn line(&self, text: &str) -> String {
-        let began = Instant::now();
+        let mut left = PATIENCE.as_secs();
         let mut lines = self.log.lines.lock().expect("not poisoned");
         loop {
             if let Some(line) = lines.iter().find(|line| line.contains(text)) {
                 return line.clone();
             }
-            assert!(began.elapsed() < PATIENCE, "no line with {text:?} in {lines:#?}");
+            assert!(left > 0, "no line with {text:?} in {lines:#?}");
             let waited = self.log.told.wait_timeout(lines, Duration::from_secs(1));
-            lines = waited.expect("not poisoned").0;
+            let (now, wait) = waited.expect("not poisoned");
+            left -= u64::from(wait.timed_out());
+            lines = now;
         }
     }
 

@@ -39,9 +39,8 @@ impl Capture {
             if !udp || frame[36..38] != [0x12, 0xb7] || frame[42] > 0x0b {
                 continue;
             }
-            let three = |at: usize| {
-                u32::from_be_bytes([0, frame[at], frame[at + 1], frame[at + 2]])
-            };
+            let three =
+                |at: usize| u32::from_be_bytes([0, frame[at], frame[at + 1], frame[at + 2]]);
             streams.entry(three(47)).or_default().push((ms, three(51)));
         }
         Self { streams }

@@ -11,7 +11,7 @@ use wire::ipfix::{Frame, frame};
 use super::ArchiveLimits;
 use super::clock::Entry;
 use super::cut::Mark;
-use super::repair::compress;
+use super::repair::{compress, sync_directory};
 use super::segment::Segment;
 use crate::{SessionFacts, SessionId, StoreError};
 
@@ -22,6 +22,8 @@ struct Tail {
     file: File,
     length: u64,
     waiting: Vec<u8>,
+    /// The system has more than the disk.
+    unsynced: bool,
 }
 
 /// The open segment of a session.
@@ -42,7 +44,7 @@ impl Tail {
     fn create(path: PathBuf) -> Result<Self, StoreError> {
         let created = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = created.map_err(|error| StoreError::file(&path, error))?;
-        Ok(Self { path, file, length: 0, waiting: Vec::new() })
+        Ok(Self { path, file, length: 0, waiting: Vec::new(), unsynced: false })
     }
 
     fn octets(&self) -> u64 {
@@ -61,11 +63,16 @@ impl Tail {
         }
         self.length = self.octets();
         self.waiting.clear();
+        self.unsynced = true;
         Ok(())
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(|error| StoreError::file(&self.path, error))
+        if self.unsynced {
+            self.file.sync_data().map_err(|error| StoreError::file(&self.path, error))?;
+            self.unsynced = false;
+        }
+        Ok(())
     }
 }
 
@@ -87,8 +94,12 @@ impl Writer {
                 file.sync_all()
             })
             .map_err(|error| StoreError::file(&path, error))?;
-        let tails = Tail::create(segment.clock_path())
-            .and_then(|clock| Ok((clock, Tail::create(segment.path.clone())?)));
+        let tails = Tail::create(segment.clock_path()).and_then(|clock| {
+            let messages = Tail::create(segment.path.clone())?;
+            // What is synced later is to be found by its name.
+            sync_directory(&segment.path)?;
+            Ok((clock, messages))
+        });
         match tails {
             Ok((clock, messages)) => {
                 let marked = Mark::default();

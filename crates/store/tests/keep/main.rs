@@ -4,6 +4,7 @@ mod archive;
 mod database;
 mod full;
 mod killed;
+mod marks;
 mod retention;
 mod support;
 mod torn;

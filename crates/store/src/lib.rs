@@ -12,6 +12,7 @@
 pub mod archive;
 mod error;
 mod find;
+mod marks;
 mod read;
 mod row;
 mod rules;

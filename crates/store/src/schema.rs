@@ -193,6 +193,7 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
             return Err(StoreError::Version { path, found, expected: VERSION });
         }
     }
+    connection.execute_batch(crate::marks::TABLE).map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

@@ -11,8 +11,11 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
 
+use crate::archive::Mark;
 use crate::row::{self, EPOCH_COLUMNS, contradiction_number, qualifications, signed};
-use crate::{Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, schema};
+use crate::{
+    Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, marks, schema,
+};
 
 /// The database of results in a directory of which it is the only writer.
 #[derive(Debug)]
@@ -85,7 +88,9 @@ impl Store {
                 "INSERT INTO sessions (facts, opened_ms) VALUES (?1, ?2)",
                 params![facts.to_json().to_string(), signed(facts.opened_ms)],
             )?;
-            Ok(SessionId(transaction.last_insert_rowid().cast_unsigned()))
+            let session = SessionId(transaction.last_insert_rowid().cast_unsigned());
+            marks::write(transaction, session, &Mark::default())?;
+            Ok(session)
         })
     }
 
@@ -94,15 +99,52 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; nothing of the changes is there then, and they can be applied again.
     pub fn apply(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        self.apply_at(changes, &[])
+    }
+
+    /// As [`Store::apply`], and notes how far in their archives the sessions have come by which
+    /// these changes were made.
+    ///
+    /// # Errors
+    /// As [`Store::apply`].
+    // SEQ-7.18
+    pub fn apply_at(
+        &mut self,
+        changes: &[Change],
+        marks: &[(SessionId, Mark)],
+    ) -> Result<(), StoreError> {
         let publishes = |change: &Change| match change {
             Change::Epoch(state) => state.outcome != Outcome::Active,
             Change::SessionClosed { .. } => true,
             Change::Refused { .. } | Change::CollectorDrop { .. } => false,
         };
         self.transaction(changes.iter().any(publishes), |transaction, limits| {
+            // Before the changes: one that ends a session also ends its mark.
+            for (session, mark) in marks {
+                marks::write(transaction, *session, mark)?;
+            }
             let mut spans = Spans::default();
             changes.iter().try_for_each(|change| apply(transaction, limits, change, &mut spans))?;
             spans.write(transaction)
+        })
+    }
+
+    /// How far the results have come in the archives of sessions that did not end in order: what
+    /// [`Archive::open_at`](crate::archive::Archive::open_at) cuts to.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn marks(&self) -> Result<BTreeMap<SessionId, Mark>, StoreError> {
+        marks::read(&self.connection).map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// The archives have been cut. Not to be called while a session is open.
+    ///
+    /// # Errors
+    /// [`StoreError`]; they can be cut again.
+    pub fn forget_marks(&mut self) -> Result<(), StoreError> {
+        self.transaction(true, |transaction, _| {
+            transaction.execute("DELETE FROM archive_marks", []).map(drop)
         })
     }
 
@@ -271,7 +313,8 @@ fn apply(
             let mut close = transaction.prepare_cached(
                 "UPDATE sessions SET closed_ms = ?2, reason = ?3 WHERE id = ?1 AND closed_ms IS NULL",
             )?;
-            close.execute(params![signed(session.0), signed(*closed_ms), reason]).map(drop)
+            close.execute(params![signed(session.0), signed(*closed_ms), reason])?;
+            marks::forget(transaction, *session)
         }
         Change::Refused { session, domain, kind, records } => {
             let mut add = transaction.prepare_cached(

@@ -46,6 +46,9 @@ pub struct Options {
     /// Epochs in that store.
     #[arg(long, default_value_t = 1_000_000)]
     epochs: u32,
+    /// Measure how much a collector takes in over TLS, instead of the meter.
+    #[arg(long, conflicts_with = "records")]
+    collector: bool,
 }
 
 /// Builds, generates, checks, measures and prints.
@@ -57,6 +60,9 @@ pub fn run(root: &Path, options: &Options) -> anyhow::Result<()> {
         return interface(root, &Programs::build(root, &["rocescope", "xtask"])?, options);
     }
     let programs = Programs::build(root, &["rocescope", "xtask"])?;
+    if options.collector {
+        return collector(root, &programs, options);
+    }
     let directory = programs.target.join("bench");
     fs::create_dir_all(&directory).context("the bench directory cannot be created")?;
 
@@ -116,6 +122,31 @@ fn interface(root: &Path, programs: &Programs, options: &Options) -> anyhow::Res
     println!("{table}");
     if options.write {
         table::replace(&root.join("docs/performance.md"), "bench api", table.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What a collector takes in: its own example sends and measures.
+fn collector(root: &Path, programs: &Programs, options: &Options) -> anyhow::Result<()> {
+    let output = Command::new(env!("CARGO"))
+        .args(["run", "--release", "--package", "rocescope", "--example", "load", "--target-dir"])
+        .arg(&programs.target)
+        .arg("--")
+        .arg(&programs.meter)
+        .arg(programs.target.join("bench-collector"))
+        .arg("4000000")
+        .current_dir(root)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cargo does not start")?;
+    if !output.status.success() {
+        bail!("the measurement ended with {}", output.status);
+    }
+    let text = String::from_utf8(output.stdout).context("the table")?;
+    let table = format!("{}; collector and sender on one machine.\n\n{text}", measure::machine());
+    println!("{table}");
+    if options.write {
+        table::replace(&root.join("docs/performance.md"), "bench collector", table.trim_end())?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::play::Play;
+use crate::words::steps;
 
 // SEQ-4.1, SEQ-4.5, SEQ-4.6, SEQ-4.7, SEQ-4.9, SEQ-4.10, SEQ-4.11, SEQ-4.12, SEQ-4.13, SEQ-6.1,
 // SEQ-6.4, SEQ-7.2, SEQ-7.3, SEQ-7.4, SEQ-7.5, SEQ-7.6, SEQ-7.7, SEQ-7.8, SEQ-7.9, SEQ-7.10,
@@ -40,23 +41,4 @@ fn played(file: &Path) -> Result<(), String> {
         checked += expected.len();
     }
     if checked == 0 { Err(format!("{name}: expects nothing")) } else { Ok(()) }
-}
-
-/// Number, text and expectations of each line that does something.
-fn steps(text: &str) -> Vec<(usize, &str, Vec<&str>)> {
-    let mut steps: Vec<(usize, &str, Vec<&str>)> = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.starts_with('#') || line.trim().is_empty() {
-            continue;
-        }
-        if let Some(expected) = line.trim_start().strip_prefix("-> ") {
-            steps.last_mut().expect("a line before `->`").2.push(expected);
-            continue;
-        }
-        match line.split_once(" -> ") {
-            Some((line, expected)) => steps.push((number, line, vec![expected])),
-            None => steps.push((number, line, Vec::new())),
-        }
-    }
-    steps
 }

@@ -3,3 +3,4 @@
 mod conversation;
 mod play;
 mod rules;
+mod words;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use observe::outcome::Outcome;
 use store::archive::{Archive, ArchiveLimits};
 use store::{Store, StoreError, StoreLimits};
 use tracing::{info, warn};
@@ -50,7 +51,12 @@ impl Disk {
         let of = |error: StoreError| format!("store.directory: {error}");
         let (store, recovery) =
             Store::open(directory, results, Clock::new().now_ms()).map_err(of)?;
-        let (archive, repairs) = Archive::open(&directory.join(ARCHIVE), raw).map_err(of)?;
+        // Cut to what was published, and only then are the marks not needed any more.
+        let mut store = store;
+        let marks = store.marks().map_err(of)?;
+        let (archive, repairs) =
+            Archive::open_at(&directory.join(ARCHIVE), raw, &marks).map_err(of)?;
+        store.forget_marks().map_err(of)?;
         if recovery.sessions_closed > 0 {
             info!(
                 "the collector did not end in order: {} sessions are closed, {} epochs that were \
@@ -60,9 +66,13 @@ impl Disk {
         }
         for repair in repairs {
             info!(
-                "the archive's segment {} of session {} is mended: {} whole messages, {} octets \
-                 behind them cut",
-                repair.number, repair.session.0, repair.messages, repair.octets_cut
+                "the archive's segment {} of session {} is mended: {} whole messages; behind them \
+                 {} octets of a torn one are cut, and {} octets of which nothing was published",
+                repair.number,
+                repair.session.0,
+                repair.messages,
+                repair.octets_cut,
+                repair.octets_unpublished
             );
         }
         Ok(Self { store, archive, sessions: HashMap::new() })
@@ -105,9 +115,21 @@ impl Sink for Disk {
                 self.sessions.remove(session);
             }
         }
-        // What an outcome comes of is never behind it.
-        self.archive.flush().map_err(failed)?;
-        self.store.apply(changes).map_err(failed)
+        // What an outcome comes of is never behind it, not even after a power failure.
+        let publishes = |change: &Change| match change {
+            Change::Epoch(state) => state.outcome != Outcome::Active,
+            Change::SessionClosed { .. } => true,
+            Change::Refused { .. } | Change::CollectorDrop { .. } => false,
+        };
+        let handed_over = match changes.iter().any(publishes) {
+            true => self.archive.sync(),
+            false => self.archive.flush(),
+        };
+        handed_over.map_err(failed)?;
+        let marks = self.archive.marks();
+        self.store.apply_at(changes, &marks).map_err(failed)?;
+        self.archive.marked(&marks);
+        Ok(())
     }
 
     fn archive(&mut self, session: SessionId, raw: &mut Raw) -> Result<(), SinkError> {

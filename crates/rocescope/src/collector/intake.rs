@@ -16,6 +16,7 @@ use std::fmt;
 use observe::collect::{self, Session, Verdict};
 use observe::outcome::Outcome;
 use observe::profile::{Binding, BindingError, Lengths};
+use observe::report::Report;
 use store::archive::Entry;
 use wire::element::Mapping;
 use wire::ipfix::{
@@ -27,6 +28,10 @@ use super::greeting::Greeting;
 use super::raw::{Part, Raw};
 use super::refusal::Refusal;
 use super::sink::{Change, EpochState, SessionId};
+
+/// Stands for all Observation Domains beyond those that are counted one by one: 0 names no domain
+/// (RFC 7011, section 3.1).
+pub const DOMAINS_BEYOND: u32 = 0;
 
 /// The bounds of an intake.
 // SEQ-7.10
@@ -141,8 +146,9 @@ pub struct Intake {
     wanted: usize,
     malformed_in_a_row: u64,
     decoder: Decoder,
-    /// Counts the records of domains that are not the peer's; none of it is kept.
-    foreign: Decoder,
+    /// Counts the records of domains that are not the peer's, or for which there is no room; none
+    /// of it is kept.
+    refused: Decoder,
     reading: Reading,
 }
 
@@ -154,8 +160,15 @@ struct Reading {
     bindings: BTreeMap<(u32, TemplateKind), BTreeMap<u16, Result<Binding, BindingError>>>,
     session: Session,
     counts: Counts,
+    /// The reports of one set, kept for its room.
+    reports: Vec<(u64, Report)>,
+    /// Epochs that reports in these octets changed.
+    touched: Vec<(u32, u64)>,
     /// Refused in these octets.
     refused: BTreeMap<(u32, Refusal), u64>,
+    /// The domains under which something was refused, and how many of them there may be.
+    refused_domains: BTreeSet<u32>,
+    refused_domains_max: usize,
     /// The sorts of notes that were made.
     told: BTreeSet<&'static str>,
 }
@@ -180,14 +193,18 @@ impl Intake {
             wanted: MESSAGE_HEADER_LEN,
             malformed_in_a_row: 0,
             decoder: decoder(),
-            foreign: decoder(),
+            refused: decoder(),
             reading: Reading {
                 id,
                 mapping,
                 bindings: BTreeMap::new(),
                 session: Session::new(bounds.session, seed),
                 counts: Counts::default(),
+                reports: Vec::new(),
+                touched: Vec::new(),
                 refused: BTreeMap::new(),
+                refused_domains: BTreeSet::new(),
+                refused_domains_max: bounds.session.domains_max.saturating_mul(2),
                 told: BTreeSet::new(),
             },
         }
@@ -201,6 +218,11 @@ impl Intake {
     /// What was counted until now.
     pub fn counts(&self) -> &Counts {
         &self.reading.counts
+    }
+
+    /// Octets of a message that is not all there.
+    pub fn unfinished(&self) -> usize {
+        self.partial.len()
     }
 
     /// Epochs that are kept.
@@ -226,6 +248,7 @@ impl Intake {
     pub fn receive(&mut self, octets: &[u8], now_ms: u64, out: &mut Taken) -> Result<(), Broken> {
         self.reading.counts.octets += octets.len() as u64;
         let done = self.messages(octets, now_ms, out);
+        self.reading.states(now_ms, out);
         self.reading.refusals(out);
         done
     }
@@ -320,6 +343,8 @@ impl Intake {
             Err(error @ Error::Domains { .. }) => {
                 reading.counts.domains_full += 1;
                 reading.tell(out, "domains", || error.to_string());
+                self.malformed_in_a_row = 0;
+                self.refuse_all(domain, octets, Refusal::DomainsFull);
             }
             Err(error) => return self.malformed(error, out),
         }
@@ -337,15 +362,19 @@ impl Intake {
         Err(Broken::Malformed { messages: self.malformed_in_a_row, error })
     }
 
-    /// Refuses a message of a domain that is not the peer's. It is decoded only so that its records
-    /// are counted, in a room of its own which starts anew when it is full.
+    /// Refuses a message of a domain that is not the peer's.
     // SEQ-10.1, SEQ-10.3
     fn foreign(&mut self, domain: u32, octets: &[u8], out: &mut Taken) {
-        let reading = &mut self.reading;
-        reading.counts.foreign += 1;
-        reading.tell(out, "foreign", || {
+        self.reading.counts.foreign += 1;
+        self.reading.tell(out, "foreign", || {
             format!("observation domain {domain} is not among the peer's, its records are refused")
         });
+        self.refuse_all(domain, octets, Refusal::ForeignDomain);
+    }
+
+    /// Refuses all records of a message. It is decoded only so that they are counted, in a room of
+    /// its own which starts anew when it is full.
+    fn refuse_all(&mut self, domain: u32, octets: &[u8], refusal: Refusal) {
         let mut records = 0_u64;
         let mut visit = |event: Event<'_>| {
             if let Event::Data(set) = event
@@ -354,13 +383,13 @@ impl Intake {
                 records += set.records.count() as u64;
             }
         };
-        if let Err(Error::Domains { .. }) = self.foreign.message(octets, &mut visit) {
+        if let Err(Error::Domains { .. }) = self.refused.message(octets, &mut visit) {
             let (mapping, limits) = (self.mapping, self.bounds.decoder);
-            self.foreign = Decoder::new(Transport::Stream, mapping, limits);
+            self.refused = Decoder::new(Transport::Stream, mapping, limits);
             // What cannot be decoded cannot be counted.
-            _ = self.foreign.message(octets, &mut visit);
+            _ = self.refused.message(octets, &mut visit);
         }
-        reading.refuse(domain, Refusal::ForeignDomain, records);
+        self.reading.refuse(domain, refusal, records);
     }
 }
 
@@ -432,7 +461,7 @@ impl Reading {
     fn data(&mut self, domain: u32, set: DataSet<'_>, now_ms: u64, out: &mut Taken) {
         let bindings = self.bindings.get(&(domain, set.layout.kind()));
         let binding = match bindings.and_then(|bindings| bindings.get(&set.layout.id())) {
-            Some(Ok(binding)) => binding.clone(),
+            Some(Ok(binding)) => binding,
             Some(Err(error)) if !is_other(error) => {
                 return self.refuse(domain, Refusal::Template, set.records.count() as u64);
             }
@@ -441,48 +470,62 @@ impl Reading {
                 return;
             }
         };
+        let mut reports = std::mem::take(&mut self.reports);
+        let (mut unread, mut first_error) = (0, None);
         for record in set.records {
             match binding.read(&record) {
-                Ok((point, report)) => self.report(domain, point, &report, now_ms, out),
+                Ok(report) => reports.push(report),
                 Err(error) => {
-                    self.refuse(domain, Refusal::Field, 1);
-                    self.tell(out, Refusal::Field.word(), || {
-                        format!("a record is refused: {error}")
-                    });
+                    unread += 1;
+                    first_error.get_or_insert(error);
                 }
             }
         }
+        self.refuse(domain, Refusal::Field, unread);
+        if let Some(error) = first_error {
+            self.tell(out, Refusal::Field.word(), || format!("a record is refused: {error}"));
+        }
+        self.judge(domain, &reports, now_ms, out);
+        reports.clear();
+        self.reports = reports;
     }
 
-    fn report(
-        &mut self,
-        domain: u32,
-        point: u64,
-        report: &observe::report::Report,
-        now_ms: u64,
-        out: &mut Taken,
-    ) {
-        let verdict = self.session.receive(domain, point, report, now_ms);
-        if let Some(refusal) = Refusal::of(&verdict) {
+    /// Judges the reports of one set together: they are looked up faster.
+    fn judge(&mut self, domain: u32, reports: &[(u64, Report)], now_ms: u64, out: &mut Taken) {
+        let Self { session, counts, touched, .. } = self;
+        let mut refused = Vec::new();
+        session.receive_all(domain, reports, now_ms, &mut |(_, report), verdict| {
+            match verdict {
+                Verdict::Accepted { .. } => counts.accepted += 1,
+                Verdict::Repeated => counts.repeated += 1,
+                _ => {}
+            }
+            if let Verdict::Accepted { .. } | Verdict::Invalidated(_) = verdict {
+                touched.push((domain, report.epoch_id));
+            }
+            if let Some(refusal) = Refusal::of(&verdict) {
+                refused.push((refusal, verdict, report.epoch_id, report.report_id));
+            }
+        });
+        for (refusal, verdict, epoch, id) in refused {
             self.refuse(domain, refusal, 1);
             self.tell(out, refusal.word(), || {
-                let epoch = report.epoch_id;
                 let why = match verdict {
                     Verdict::Rejected(rejection) => rejection.to_string(),
                     Verdict::Invalidated(contradiction) => contradiction.to_string(),
                     _ => "older than the latest".into(),
                 };
-                format!("report {} of epoch {epoch} is refused: {why}", report.report_id)
+                format!("report {id} of epoch {epoch} is refused: {why}")
             });
         }
-        match verdict {
-            Verdict::Accepted { .. } => self.counts.accepted += 1,
-            Verdict::Repeated => self.counts.repeated += 1,
-            _ => {}
-        }
-        if let Verdict::Accepted { .. } | Verdict::Invalidated(_) = verdict
-            && let Some(epoch) = self.session.epoch(domain, report.epoch_id)
-        {
+    }
+
+    /// Hands out how the epochs stand that reports changed: each once, whatever came of it between.
+    fn states(&mut self, now_ms: u64, out: &mut Taken) {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for (domain, epoch_id) in self.touched.drain(..) {
+            let Some(epoch) = self.session.epoch(domain, epoch_id) else { continue };
             let (session, epoch) = (self.id, epoch.clone());
             let outcome = epoch.outcome();
             let state = EpochState { session, domain, epoch, outcome, updated_ms: now_ms };
@@ -492,9 +535,19 @@ impl Reading {
 
     fn refuse(&mut self, domain: u32, refusal: Refusal, records: u64) {
         self.counts.refused[refusal.index()] += records;
-        if records > 0 {
-            *self.refused.entry((domain, refusal)).or_default() += records;
+        if records == 0 {
+            return;
         }
+        // SEQ-7.10: domains are easily made up. Beyond as many as the peer's own may be, and as many
+        // others, they are counted together.
+        let full = self.refused_domains.len() >= self.refused_domains_max;
+        let counted = if !full || self.refused_domains.contains(&domain) {
+            self.refused_domains.insert(domain);
+            domain
+        } else {
+            DOMAINS_BEYOND
+        };
+        *self.refused.entry((counted, refusal)).or_default() += records;
     }
 
     /// Hands out what was refused.
@@ -529,4 +582,4 @@ fn unfinished(session: SessionId, retired: collect::Retired, updated_ms: u64) ->
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

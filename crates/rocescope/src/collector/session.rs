@@ -106,7 +106,7 @@ impl Pump {
                 read = stream.read(&mut buffer) => {
                     times.returns(false, Instant::now());
                     match read {
-                        Ok(0) => Some("closed by the exporter".into()),
+                        Ok(0) => Some(self.closed()),
                         Ok(len) => self.take(&buffer[..len], &mut times, &mut stop_while_held_back).await?,
                         Err(error) => Some(cut(&error)),
                     }
@@ -188,6 +188,15 @@ impl Pump {
                 Ok(None)
             }
             Err(denied) => Ok(Some(format!("no longer admitted: {denied}"))),
+        }
+    }
+
+    fn closed(&self) -> String {
+        match self.intake.unfinished() {
+            0 => "closed by the exporter".into(),
+            octets => format!(
+                "closed by the exporter in the middle of a message, of which {octets} octets came"
+            ),
         }
     }
 

@@ -4,6 +4,7 @@
 //! disk full there is none, so they stop reading their sockets: nothing is dropped, and the exporter
 //! sees a slow collector. What fails is tried again until it holds.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -18,11 +19,27 @@ use super::metrics::Metrics;
 use super::raw::Raw;
 use super::sink::{Change, SessionFacts, SessionId, Sink, SinkError};
 
-/// Changes of one transaction.
-const BATCH_MAX: usize = 8_192;
+/// Changes of one transaction, before those that later ones stand for are left out.
+const BATCH_MAX: usize = 65_536;
 
 /// How long a store that failed is left alone.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// Leaves of every epoch how it stands last: one row is written for it, however many reports came.
+pub fn latest_only(changes: &mut Vec<Change>) {
+    let mut later = HashSet::new();
+    let mut stays: Vec<bool> = changes
+        .iter()
+        .rev()
+        .map(|change| match change {
+            Change::Epoch(state) => {
+                later.insert((state.session, state.domain, state.epoch.latest.epoch_id))
+            }
+            _ => true,
+        })
+        .collect();
+    changes.retain(|_| stays.pop().unwrap_or(true));
+}
 
 /// Hands changes to the thread that keeps them.
 #[derive(Clone, Debug)]
@@ -149,7 +166,13 @@ impl<S: Sink> Keeper<S> {
                         changes.extend(more);
                         permits.push(permit);
                     }
-                    Work::Tend => self.tend(),
+                    Work::Tend => {
+                        self.keep(&mut changes);
+                        permits.clear();
+                        self.tend();
+                        // Of what changed no result, such as signs of life, nothing is waiting now.
+                        self.until_done(|sink| sink.apply(&[]));
+                    }
                     Work::Open(facts, answer) => {
                         opening = Some((facts, answer));
                         break;
@@ -193,6 +216,7 @@ impl<S: Sink> Keeper<S> {
             return;
         }
         let count = changes.len() as u64;
+        latest_only(changes);
         let kept = self.until_done(|sink| sink.apply(changes)).is_some();
         let counter = if kept { &self.metrics.changes_kept } else { &self.metrics.changes_dropped };
         counter.fetch_add(count, Relaxed);
@@ -234,5 +258,41 @@ impl<S: Sink> Keeper<S> {
             }
             thread::sleep(RETRY);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(session: u64, records: u64) -> Change {
+        let session = SessionId(session);
+        Change::Refused { session, domain: 1, kind: "stale".into(), records }
+    }
+
+    fn closed(session: u64) -> Change {
+        Change::SessionClosed { session: SessionId(session), closed_ms: 1, reason: "over".into() }
+    }
+
+    #[test]
+    fn of_an_epoch_only_the_last_state_is_left_in_its_place_and_everything_else_stays() {
+        use super::super::intake::tests::state;
+        let (one, two) = (|id| state(1, 1, id), |id| state(1, 2, id));
+        let other_session = state(2, 1, 1);
+        let mut changes = vec![
+            one(1),
+            refused(1, 1),
+            two(1),
+            one(2),
+            other_session.clone(),
+            refused(1, 1),
+            one(3),
+            closed(1),
+        ];
+        latest_only(&mut changes);
+        let expected = [refused(1, 1), two(1), other_session, refused(1, 1), one(3), closed(1)];
+        assert_eq!(changes, expected);
+        latest_only(&mut changes);
+        assert_eq!(changes, expected);
     }
 }

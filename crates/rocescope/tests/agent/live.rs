@@ -96,6 +96,11 @@ fn inside_an_interface_goes() {
     assert!(last.contains("roce0: ") && last.contains("start the agent again"), "{said}");
 }
 
+#[test]
+fn an_interface_is_promiscuous_only_where_that_is_asked_for() {
+    in_a_namespace("live::inside_promiscuous_on_demand");
+}
+
 // SEQ-3.5, SEQ-5.3
 #[test]
 #[ignore = "runs in a namespace of its own, started by the test without `inside`"]
@@ -131,6 +136,31 @@ fn inside_counters_are_what_the_generator_sent() {
     }
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// How many ask for everything that passes the agent's interface, by the kernel's count.
+fn promiscuity() -> u64 {
+    let output = Command::new("ip").args(["-d", "link", "show", "roce0"]).output().expect("ip");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, behind) = text.split_once("promiscuity ").unwrap_or_else(|| panic!("{text}"));
+    behind.split(' ').next().expect("a number").parse().expect("a number")
+}
+
+#[test]
+#[ignore = "runs in a namespace of its own, started by the test without `inside`"]
+fn inside_promiscuous_on_demand() {
+    for (line, expected) in [("", 0), ("\npromiscuous = false", 0), ("\npromiscuous = true", 1)] {
+        let room = Room::new();
+        let server = room.server();
+        let config = room.config(&server, &format!("interface = \"roce0\"{line}"), TLS);
+        let agent = Running::agent(&config);
+        let connection = server.accept();
+        assert_eq!(promiscuity(), expected, "{line:?}");
+        agent.signal("TERM");
+        connection.heard_out();
+        assert_eq!(agent.ended().0, Some(0));
+        assert_eq!(promiscuity(), 0, "{line:?}");
+    }
 }
 
 // SEQ-3.7

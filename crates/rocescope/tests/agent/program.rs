@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -24,6 +24,8 @@ pub const ROCESCOPE: &str = env!("CARGO_BIN_EXE_rocescope");
 
 /// Nothing in a test takes as long as this, unless it hangs.
 const HANGS: Duration = Duration::from_secs(30);
+
+pub const DAY: Duration = Duration::from_secs(86_400);
 
 /// A folder for one test, with an authority and certificates of both sides in it.
 pub struct Room {
@@ -60,6 +62,18 @@ impl Room {
 
     /// Makes an authority and a certificate for each side: `ca.pem`, `ca-collector.pem`, ...
     pub fn certificates(&self, authority: &str, collector: &str, agent: &str) {
+        let now = SystemTime::now();
+        self.certificates_for(authority, collector, agent, [now - DAY, now + DAY]);
+    }
+
+    /// As [`Room::certificates`], those of both sides valid from one time to another.
+    pub fn certificates_for(
+        &self,
+        authority: &str,
+        collector: &str,
+        agent: &str,
+        [from, until]: [SystemTime; 2],
+    ) {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -72,6 +86,7 @@ impl Room {
         for (side, name, purpose) in sides {
             let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
             params.extended_key_usages = vec![purpose];
+            (params.not_before, params.not_after) = (from.into(), until.into());
             let key = KeyPair::generate().expect("a key");
             let certificate = params.signed_by(&key, &issuer).expect("signed");
             let write = |end: &str, text: String| {

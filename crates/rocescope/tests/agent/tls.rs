@@ -1,14 +1,16 @@
 //! The program over real TLS.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use observe::collect::Verdict;
 use observe::outcome::Outcome;
 use observe::report::Flags;
 use serde_json::Value;
 
-use super::program::{ROCESCOPE, Room, Running, TLS, Writer};
+use super::program::{DAY, ROCESCOPE, Room, Running, TLS, Writer};
 use super::support::{Collector, SEND, roce};
 
 fn capture(name: &str) -> String {
@@ -100,6 +102,81 @@ fn a_collector_with_another_name_or_authority_gets_nothing() {
         let (code, said) = agent.ended();
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("invalid peer certificate"), "{said}");
+    }
+}
+
+// SEQ-10.1
+#[test]
+fn a_collector_whose_certificate_is_over_or_not_yet_valid_gets_nothing() {
+    let now = SystemTime::now();
+    let times =
+        [([now - 9 * DAY, now - DAY], "expired"), ([now + DAY, now + 9 * DAY], "not valid yet")];
+    for (valid, why) in times {
+        let room = Room::new();
+        room.certificates_for("ca", "collector.example", "agent.example", valid);
+        let server = room.server();
+        let config = room.config(&server, &capture("e1_write_loss2.rcv.pcap"), TLS);
+        let agent = Running::agent(&config);
+        assert!(server.shake_hands().1.is_err(), "{why}");
+        agent.signal("TERM");
+        let (code, said) = agent.ended();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains(&format!("invalid peer certificate: certificate {why}")), "{said}");
+    }
+}
+
+/// A server by OpenSSL that has no TLS 1.3, and tells what became of its first connection.
+const OPENSSL_SERVER: &str = "
+import socket, ssl, sys
+directory, version = sys.argv[1], sys.argv[2]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(directory + '/ca-collector.pem', directory + '/ca-collector.key')
+context.minimum_version = ssl.TLSVersion.TLSv1_2
+context.maximum_version = getattr(ssl.TLSVersion, version)
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+raw, _ = listener.accept()
+try:
+    stream = context.wrap_socket(raw, server_side=True)
+    print(stream.version(), flush=True)
+    while stream.recv(65536): pass
+except (ssl.SSLError, OSError) as error:
+    print('refused', getattr(error, 'reason', error), flush=True)
+";
+
+// SEQ-10.1
+#[test]
+fn a_collector_that_has_tls_1_2_alone_gets_nothing_and_tls_1_3_of_another_library_is_taken() {
+    for (version, expected) in [("TLSv1_2", "refused"), ("TLSv1_3", "TLSv1.3")] {
+        let room = Room::new();
+        let mut server = Command::new("python3")
+            .args(["-c", OPENSSL_SERVER])
+            .arg(&room.folder)
+            .arg(version)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 is needed for this test");
+        let mut lines = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+        let mut line = || lines.next().expect("a line").expect("text");
+        let port = line();
+        let config = room.config(&room.server(), &capture("e1_write_loss2.rcv.pcap"), TLS);
+        let text = std::fs::read_to_string(&config).expect("text");
+        let lines: Vec<_> = text
+            .lines()
+            .map(|line| match line.starts_with("collector = ") {
+                true => format!("collector = \"127.0.0.1:{port}\""),
+                false => line.to_owned(),
+            })
+            .collect();
+        std::fs::write(&config, lines.join("\n")).expect("written");
+        let agent = Running::agent(&config);
+        let found = line();
+        assert!(found.starts_with(expected), "{version}: {found}");
+        agent.signal("TERM");
+        let (code, said) = agent.ended();
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(said.contains("TLS: "), version == "TLSv1_2", "{said}");
+        server.wait().expect("it ends");
     }
 }
 

@@ -105,7 +105,8 @@ async fn while_the_disk_is_full_nothing_is_read_and_nothing_dropped() {
     agent.shutdown().await.unwrap();
     site.until("the session is over", |site| site.kept.ends().len() == 1).await;
     let epochs = site.kept.epochs();
-    assert_eq!(epochs.len(), 100_001);
+    // What waited is not written one by one.
+    assert!(epochs.len() <= 100_001, "{}", epochs.len());
     assert_eq!(epochs.last(), Some(&(1, 1, 100_001, Complete)));
     assert_eq!((site.number("store_failing"), site.number("changes_dropped_total")), (0, 0));
     site.stop().await;
@@ -156,6 +157,7 @@ async fn a_peer_that_sends_more_messages_than_its_rate_is_read_more_slowly() {
     let mut site = Site::new("paced", "messages_per_second_max = 50").start().await;
     let mut agent = site.agent().await;
     let (mut export, begin) = Export::new(1);
+    let latest = |site: &Site| site.kept.epochs().last().map(|epoch| epoch.2);
     let began = std::time::Instant::now();
     agent.write_all(&begin).await.unwrap();
     for id in 1..=150 {
@@ -163,11 +165,10 @@ async fn a_peer_that_sends_more_messages_than_its_rate_is_read_more_slowly() {
         agent.flush().await.unwrap();
         if id % 40 == 0 {
             // Apart, so that they are not all read at once.
-            let kept = usize::try_from(id).unwrap();
-            site.until("they are kept", |site| site.kept.epochs().len() == kept).await;
+            site.until("they are kept", |site| latest(site) == Some(id)).await;
         }
     }
-    site.until("all are kept", |site| site.kept.epochs().len() == 150).await;
+    site.until("all are kept", |site| latest(site) == Some(150)).await;
     assert!(site.number("sessions_paced_total") > 0);
     // A second is free.
     assert!(began.elapsed() > Duration::from_millis(900), "{:?}", began.elapsed());

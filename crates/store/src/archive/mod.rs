@@ -16,6 +16,7 @@
 // SEQ-7.18
 
 mod clock;
+mod cut;
 mod repair;
 mod retain;
 mod segment;
@@ -26,6 +27,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use clock::{ENTRY_LEN, Entry};
+pub use cut::Mark;
 pub use repair::Repair;
 pub use retain::Removed;
 pub use segment::{Segment, segments};
@@ -80,8 +82,27 @@ impl Archive {
         directory: &Path,
         limits: ArchiveLimits,
     ) -> Result<(Self, Vec<Repair>), StoreError> {
+        Self::open_at(directory, limits, &BTreeMap::new())
+    }
+
+    /// As [`Archive::open`]; of the sessions that have a mark, what is behind it is cut: it was on
+    /// its way when the process ended, and nothing was published of it. Replaying then finds what
+    /// was published.
+    ///
+    /// # Errors
+    /// [`StoreError`]; mending goes on at the next attempt with the same marks.
+    // SEQ-7.18
+    pub fn open_at(
+        directory: &Path,
+        limits: ArchiveLimits,
+        marks: &BTreeMap<SessionId, Mark>,
+    ) -> Result<(Self, Vec<Repair>), StoreError> {
         fs::create_dir_all(directory).map_err(|error| StoreError::file(directory, error))?;
-        let repairs = repair::repair(directory)?;
+        let mut beyond = cut::cut(directory, marks)?;
+        let mut repairs = repair::repair(directory)?;
+        for repair in &mut repairs {
+            repair.octets_unpublished = beyond.remove(&repair.session).unwrap_or(0);
+        }
         Ok((
             Self {
                 directory: directory.to_owned(),
@@ -136,6 +157,23 @@ impl Archive {
     pub fn flush(&mut self) -> Result<(), StoreError> {
         self.open.values_mut().try_for_each(Writer::flush)?;
         self.compress_full()
+    }
+
+    /// How far each session has come that came further since [`Archive::marked`]: to be noted
+    /// with the outcomes that come of it.
+    #[must_use]
+    pub fn marks(&self) -> Vec<(SessionId, Mark)> {
+        let open = self.open.iter().map(|(session, writer)| (*session, writer));
+        open.filter_map(|(session, writer)| Some((session, writer.mark()?))).collect()
+    }
+
+    /// These marks are noted.
+    pub fn marked(&mut self, marks: &[(SessionId, Mark)]) {
+        for (session, mark) in marks {
+            if let Some(writer) = self.open.get_mut(session) {
+                writer.marked = *mark;
+            }
+        }
     }
 
     /// As [`Archive::flush`], and waits until it is on the disk.

@@ -25,6 +25,9 @@ pub struct Repair {
     pub messages: u64,
     /// Octets behind the last whole message, which were cut.
     pub octets_cut: u64,
+    /// Octets of whole messages of the session of which nothing was published, which were cut as
+    /// well.
+    pub octets_unpublished: u64,
     /// Messages whose time of receipt was not there: they have that of the one before.
     pub times_unknown: u64,
     /// Entries beside the messages that were cut, because their message is not there.
@@ -55,7 +58,7 @@ fn unfinished(closed: &Path) -> PathBuf {
     closed.with_extension("zst.unfinished")
 }
 
-fn sync_directory(path: &Path) -> Result<(), StoreError> {
+pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     let Some(directory) = path.parent() else { return Ok(()) };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     File::open(directory)
@@ -129,6 +132,7 @@ fn mend(segment: &Segment) -> Result<Repair, StoreError> {
         number: segment.number,
         messages,
         octets_cut: length - whole,
+        octets_unpublished: 0,
         times_unknown: 0,
         entries_cut: 0,
     };
@@ -158,7 +162,7 @@ fn mend(segment: &Segment) -> Result<Repair, StoreError> {
     Ok(repair)
 }
 
-fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
+pub(super) fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
     OpenOptions::new()
         .write(true)
         .open(path)

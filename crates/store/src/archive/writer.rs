@@ -10,7 +10,8 @@ use wire::ipfix::{Frame, frame};
 
 use super::ArchiveLimits;
 use super::clock::Entry;
-use super::repair::compress;
+use super::cut::Mark;
+use super::repair::{compress, sync_directory};
 use super::segment::Segment;
 use crate::{SessionFacts, SessionId, StoreError};
 
@@ -21,6 +22,8 @@ struct Tail {
     file: File,
     length: u64,
     waiting: Vec<u8>,
+    /// The system has more than the disk.
+    unsynced: bool,
 }
 
 /// The open segment of a session.
@@ -33,13 +36,15 @@ pub(super) struct Writer {
     /// Whether a message that was received is in this segment.
     begun: bool,
     ended: bool,
+    /// Up to where results have been kept.
+    pub(super) marked: Mark,
 }
 
 impl Tail {
     fn create(path: PathBuf) -> Result<Self, StoreError> {
         let created = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = created.map_err(|error| StoreError::file(&path, error))?;
-        Ok(Self { path, file, length: 0, waiting: Vec::new() })
+        Ok(Self { path, file, length: 0, waiting: Vec::new(), unsynced: false })
     }
 
     fn octets(&self) -> u64 {
@@ -58,11 +63,16 @@ impl Tail {
         }
         self.length = self.octets();
         self.waiting.clear();
+        self.unsynced = true;
         Ok(())
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(|error| StoreError::file(&self.path, error))
+        if self.unsynced {
+            self.file.sync_data().map_err(|error| StoreError::file(&self.path, error))?;
+            self.unsynced = false;
+        }
+        Ok(())
     }
 }
 
@@ -84,11 +94,16 @@ impl Writer {
                 file.sync_all()
             })
             .map_err(|error| StoreError::file(&path, error))?;
-        let tails = Tail::create(segment.clock_path())
-            .and_then(|clock| Ok((clock, Tail::create(segment.path.clone())?)));
+        let tails = Tail::create(segment.clock_path()).and_then(|clock| {
+            let messages = Tail::create(segment.path.clone())?;
+            // What is synced later is to be found by its name.
+            sync_directory(&segment.path)?;
+            Ok((clock, messages))
+        });
         match tails {
             Ok((clock, messages)) => {
-                Ok(Self { facts, segment, messages, clock, begun: false, ended: false })
+                let marked = Mark::default();
+                Ok(Self { facts, segment, messages, clock, begun: false, ended: false, marked })
             }
             Err(error) => {
                 // So that it can be tried again; an empty segment would say nothing.
@@ -137,7 +152,7 @@ impl Writer {
     fn rotate(&mut self) -> Result<Segment, StoreError> {
         self.sync()?;
         let next = self.segment.next();
-        let next = Self::create(next, self.facts.clone())?;
+        let next = Self { marked: self.marked, ..Self::create(next, self.facts.clone())? };
         Ok(std::mem::replace(self, next).segment)
     }
 
@@ -156,6 +171,16 @@ impl Writer {
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         self.clock.flush()?;
         self.messages.flush()
+    }
+
+    /// What the system has, if it is more than what is marked.
+    pub(super) fn mark(&self) -> Option<Mark> {
+        let mark = Mark {
+            segment: self.segment.number,
+            octets: self.messages.length,
+            clock_octets: self.clock.length,
+        };
+        (mark != self.marked).then_some(mark)
     }
 
     pub(super) fn sync(&mut self) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ mod database;
 mod find;
 mod full;
 mod killed;
+mod marks;
 mod retention;
 mod support;
 mod torn;

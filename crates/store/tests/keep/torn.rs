@@ -54,6 +54,7 @@ fn a_tail_torn_at_any_octet_of_the_last_message_is_cut_to_the_message_before() {
             number: 0,
             messages: 2 + u64::from(whole),
             octets_cut: if whole { 0 } else { u64::try_from(cut).unwrap() },
+            octets_unpublished: 0,
             times_unknown: 0,
             entries_cut: u64::from(!whole),
         };

@@ -1,0 +1,324 @@
+//! How much a collector takes in: `cargo xtask bench --collector` runs it.
+//!
+//! A stream of reports is made once and sent over mutual TLS 1.3 to a collector process, and to a
+//! process that reads the same over the same TLS and throws it away. What counts is the CPU time
+//! that each of them used, all its threads together, for as many reports. Where the rest goes is
+//! measured in this process, part by part, on the same octets. Then a million epochs are held open
+//! at once, and the collector's memory is read.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use observe::export::Exporter;
+use observe::profile::Lengths;
+use observe::report::{Flags, Report, Snapshot, StreamKey};
+use observe::sequence::Counts;
+use observe::window::Window;
+use rocescope::collector::intake::{Bounds, Intake, Taken};
+use rocescope::collector::{Change, Disk, Rules, SessionFacts, Sink as _, latest_only};
+use rocescope::config::read_collector;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{Stream, StreamOwned};
+use wire::element::Mapping;
+use wire::frame::{Addresses, Namespace};
+
+type Failure = Box<dyn std::error::Error>;
+
+const PIECE: usize = 65_536;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<_> = std::env::args().collect();
+    match &arguments[1..] {
+        [word, directory] if word == "discard" => discard(Path::new(directory)),
+        [program, directory, reports] => {
+            measure(Path::new(program), Path::new(directory), reports.parse()?)
+        }
+        _ => Err("usage: load ROCESCOPE DIRECTORY REPORTS".into()),
+    }
+}
+
+fn report(epoch: u32, id: u64, last: bool) -> Report {
+    let key = StreamKey {
+        addresses: Addresses::v4([10, 0, 0, 1], [10, 1, 0, 2]),
+        namespace: Namespace::default(),
+        qp: epoch & 0x00ff_ffff,
+        pkey: 0xffff,
+    };
+    let counts = Counts { requests: id * 100, skipped: id, filled: id, ..Counts::default() };
+    let flags = if last { Flags::FINAL_EPOCH } else { Flags::default() };
+    let window = Window::new(1024).expect("legal");
+    let snapshot =
+        Snapshot { key, window, flags, start_ms: 1_000, end_ms: 1_000 + id * 100, counts };
+    Report { epoch_id: u64::from(epoch), report_id: id, snapshot }
+}
+
+/// The octets of a session in which all epochs report in turn.
+fn octets(epochs: u32, rounds: u64) -> Result<Vec<u8>, Failure> {
+    let mut exporter = Exporter::new(Mapping::default(), 1, 1, 65_000)?;
+    let mut octets = Vec::new();
+    exporter.begin(0, &mut octets)?;
+    for id in 1..=rounds {
+        let reports: Vec<_> = (1..=epochs).map(|epoch| report(epoch, id, id == rounds)).collect();
+        for part in reports.chunks(500) {
+            exporter.reports(part, 0, &mut octets)?;
+        }
+    }
+    Ok(octets)
+}
+
+/// Seconds of processor time that a process has used so far.
+fn cpu_s(id: u32) -> Result<f64, Failure> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    let (_, behind) = stat.rsplit_once(") ").ok_or("no such line")?;
+    let fields: Vec<_> = behind.split(' ').collect();
+    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    Ok(Duration::from_millis(ticks * 10).as_secs_f64())
+}
+
+/// A line of /proc/ID/status, in mebioctets.
+fn memory(id: u32, name: &str) -> Result<u64, Failure> {
+    let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such line")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? / 1024)
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Starts a process, and reads its port from what it says.
+fn start(command: &mut Command) -> Result<(Running, u16), Failure> {
+    let mut running = Running(command.stderr(Stdio::piped()).spawn()?);
+    let mut said = BufReader::new(running.0.stderr.take().ok_or("no pipe")?);
+    let mut line = String::new();
+    while !line.contains("for IPFIX") {
+        line.clear();
+        if said.read_line(&mut line)? == 0 {
+            return Err("it does not listen".into());
+        }
+    }
+    // Whatever else it says is not to block it.
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    let (_, behind) = line.split_once("127.0.0.1:").ok_or("no port")?;
+    let port = behind.split(' ').next().ok_or("no port")?.parse()?;
+    Ok((running, port))
+}
+
+/// Sends octets as the agent, and returns when the other side has closed.
+fn send(directory: &Path, port: u16, octets: &[u8], close: bool) -> Result<Client, Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(directory.join("ca.pem"))?)?;
+    let chain = vec![CertificateDer::from_pem_file(directory.join("agent.pem"))?];
+    let key = PrivateKeyDer::from_pem_file(directory.join("agent.key"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)?;
+    let tls = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost")?)?;
+    let tcp = TcpStream::connect(("127.0.0.1", port))?;
+    let mut stream = StreamOwned::new(tls, tcp);
+    stream.write_all(octets)?;
+    stream.flush()?;
+    if close {
+        stream.conn.send_close_notify();
+        stream.flush()?;
+        _ = stream.read(&mut [0; 1]);
+    }
+    Ok(stream)
+}
+
+type Client = StreamOwned<ClientConnection, TcpStream>;
+
+/// Reads one connection over TLS and throws it away.
+fn discard(directory: &Path) -> Result<(), Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(directory.join("ca.pem"))?)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
+    let chain = vec![CertificateDer::from_pem_file(directory.join("collector.pem"))?];
+    let key = PrivateKeyDer::from_pem_file(directory.join("collector.key"))?;
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)?;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    eprintln!("listens on {} for IPFIX, and throws it away", listener.local_addr()?);
+    let (mut tcp, _) = listener.accept()?;
+    let mut tls = ServerConnection::new(Arc::new(config))?;
+    let mut buffer = vec![0; PIECE];
+    while Stream::new(&mut tls, &mut tcp).read(&mut buffer)? > 0 {}
+    // Stays until it has been measured.
+    tls.send_close_notify();
+    tls.complete_io(&mut tcp)?;
+    drop(tcp);
+    std::thread::sleep(Duration::from_secs(600));
+    Ok(())
+}
+
+fn measure(program: &Path, directory: &Path, reports: u64) -> Result<(), Failure> {
+    _ = fs::remove_dir_all(directory);
+    rocescope::pki::init(directory)?;
+    let config = directory.join("collector.toml");
+    let text = fs::read_to_string(&config)?;
+    let text = text.replace("4740", "0").replace("8080", "0");
+    fs::write(&config, text + "\n[limits]\nepochs_max = 1000000\nclosed_retention_s = 1\n")?;
+    println!(
+        "| reports in turn of | what | reports/s of one core | us/report | of reading alone |"
+    );
+    println!("| --- | --- | ---: | ---: | ---: |");
+    for epochs in [1_000_u32, 100_000] {
+        let rounds = (reports / u64::from(epochs)).max(2);
+        let stream = octets(epochs, rounds)?;
+        let count = u64::from(epochs) * rounds;
+        let alone = {
+            let own = std::env::current_exe()?;
+            let (running, port) = start(Command::new(own).arg("discard").arg(directory))?;
+            send(directory, port, &stream, true)?;
+            cpu_s(running.0.id())?
+        };
+        let row = |what: &str, seconds: f64| {
+            #[expect(clippy::cast_precision_loss, reason = "a few million")]
+            let each = seconds / count as f64;
+            let (rate, of) = (1.0 / each, seconds / alone);
+            println!("| {epochs} epochs | {what} | {rate:.0} | {:.3} | {of:.1} |", each * 1e6);
+        };
+        row("reading over TLS, and throwing away", alone);
+        let whole = collected(program, directory, &config, &stream)?;
+        row("collector: TLS, validation, archive, store", whole);
+        let parts = parts(&config, &stream)?;
+        for (what, seconds) in ["decoding and judging", "archive", "store"].iter().zip(parts) {
+            row(&format!("of it, {what}"), seconds);
+        }
+        row("of it, everything else (TLS, queues, threads)", whole - parts.iter().sum::<f64>());
+    }
+    open_epochs(program, directory, &config)
+}
+
+fn collected(
+    program: &Path,
+    directory: &Path,
+    config: &Path,
+    stream: &[u8],
+) -> Result<f64, Failure> {
+    _ = fs::remove_dir_all(directory.join("data"));
+    let (running, port) = start(Command::new(program).args(["collector", "--config"]).arg(config))?;
+    let before = cpu_s(running.0.id())?;
+    let began = Instant::now();
+    send(directory, port, stream, true)?;
+    until_kept(directory)?;
+    eprintln!("{} octets in {:?}, peak {} MiB", stream.len(), began.elapsed(), {
+        memory(running.0.id(), "VmHWM:")?
+    });
+    Ok(cpu_s(running.0.id())? - before)
+}
+
+/// Waits until the session is over in the store.
+fn until_kept(directory: &Path) -> Result<(), Failure> {
+    let reader = store::Reader::open(&directory.join("data/results.db"))?;
+    loop {
+        let rows = reader.sessions(1, None)?.rows;
+        if rows.first().is_some_and(|row| row.closed_ms.is_some()) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Seconds for judging, archive and store, each by itself in this process.
+fn parts(config: &Path, stream: &[u8]) -> Result<[f64; 3], Failure> {
+    let config = read_collector(config).map_err(|errors| format!("{errors:?}"))?;
+    let data: &PathBuf = &config.store.directory.path;
+    _ = fs::remove_dir_all(data);
+    let mut disk = Disk::open(&config)?;
+    let bounds = Bounds {
+        decoder: config.decoder_limits(),
+        session: config.session_limits(),
+        malformed_in_a_row_max: 16,
+    };
+    let id = disk.open_session(&SessionFacts {
+        peer: "agent.example".into(),
+        fingerprint: [0; 32],
+        address: String::new(),
+        opened_ms: 0,
+        rules: Rules {
+            domains: Some(vec![1]),
+            epochs: bounds.session,
+            decoder: bounds.decoder,
+            lengths: Lengths::Full,
+            mapping: Mapping::default(),
+        },
+    })?;
+    let mut intake = Intake::new(id, Mapping::default(), [1], bounds, 1);
+    let mut seconds = [Duration::ZERO; 3];
+    let mut changes = Vec::new();
+    for piece in stream.chunks(PIECE) {
+        let mut taken = Taken::default();
+        let began = Instant::now();
+        intake.receive(piece, 1, &mut taken)?;
+        seconds[0] += began.elapsed();
+        let began = Instant::now();
+        disk.archive(id, &mut taken.raw)?;
+        seconds[1] += began.elapsed();
+        changes.append(&mut taken.changes);
+        // As large as batches become when the store is what takes longest.
+        if changes.len() >= 30_000 {
+            let began = Instant::now();
+            disk.apply(&latest(&mut changes))?;
+            seconds[2] += began.elapsed();
+        }
+    }
+    let began = Instant::now();
+    disk.apply(&latest(&mut changes))?;
+    seconds[2] += began.elapsed();
+    Ok(seconds.map(|all| all.as_secs_f64()))
+}
+
+fn latest(changes: &mut Vec<Change>) -> Vec<Change> {
+    latest_only(changes);
+    std::mem::take(changes)
+}
+
+/// A million epochs, open at once.
+fn open_epochs(program: &Path, directory: &Path, config: &Path) -> Result<(), Failure> {
+    _ = fs::remove_dir_all(directory.join("data"));
+    let (running, port) = start(Command::new(program).args(["collector", "--config"]).arg(config))?;
+    let id = running.0.id();
+    let before = memory(id, "VmRSS:")?;
+    // Two rounds, of which the second is not final either.
+    let stream = octets(1_000_000, 3)?;
+    let two_rounds = stream.len() / 3 * 2;
+    let began = Instant::now();
+    let open = send(directory, port, &stream[..two_rounds], false)?;
+    let reader = store::Reader::open(&directory.join("data/results.db"))?;
+    let all = |reader: &store::Reader| -> Result<bool, Failure> {
+        let counts = reader.counts_by_outcome()?;
+        Ok(counts.iter().any(|(_, epochs)| *epochs >= 1_000_000))
+    };
+    while !all(&reader)? {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    println!();
+    println!(
+        "1000000 open epochs: {} MiB, {} MiB at most, {before} MiB before them; stored within {:.0} s.",
+        memory(id, "VmRSS:")?,
+        memory(id, "VmHWM:")?,
+        began.elapsed().as_secs_f64()
+    );
+    drop(open);
+    Ok(())
+}

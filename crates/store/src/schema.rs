@@ -23,6 +23,14 @@ pub(crate) const VERSION: i64 = 2;
 /// Readers wait this long for a writer in the rare moments when they have to.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// Memory for pages of the writer, in KiB. A transaction that does not fit into it writes pages
+/// before it ends, and many of them more than once.
+const CACHE_KIB: i64 = 128 << 10;
+
+/// Pages in the log after which they are written to where they belong: 64 MiB, as much as the log
+/// keeps. The rarer that is, the fewer pages are written twice.
+const CHECKPOINT_PAGES: i64 = 16 << 10;
+
 const TABLES: &str = "
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -195,6 +203,8 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     }
     connection.execute_batch(crate::marks::TABLE).map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }

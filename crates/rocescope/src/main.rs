@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{self, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
@@ -114,11 +116,29 @@ fn meter(args: MeterArgs) -> Done {
         Some(file) => configured(file, &args)?,
         None => attested(&args)?,
     };
+    let stop = run.stop.clone();
+    end_on_signals(&stop)?;
     match meter::run(run, &mut io::stdout().lock(), &mut io::stderr()) {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            if stop.load(Ordering::Relaxed) {
+                eprintln!("interrupted: the results are those of what was read until then");
+            }
+            Ok(())
+        }
         Err(MeterError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(one_line(error)),
     }
+}
+
+/// An interrupted observation has results as well: the first signal ends it, a second the program.
+fn end_on_signals(stop: &Arc<AtomicBool>) -> Result<(), Vec<String>> {
+    use signal_hook::{consts, flag};
+    for (signal, code) in [(consts::SIGINT, 130), (consts::SIGTERM, 143)] {
+        flag::register_conditional_shutdown(signal, code, stop.clone())
+            .and_then(|_| flag::register(signal, stop.clone()))
+            .map_err(|error| one_line(format!("signals: {error}")))?;
+    }
+    Ok(())
 }
 
 /// Everything is metered, on the operator's word.
@@ -132,6 +152,7 @@ fn attested(args: &MeterArgs) -> Result<Run, Vec<String>> {
         ..Settings::default()
     };
     Ok(Run {
+        stop: Arc::default(),
         captures: args.captures.clone(),
         observation: Observation {
             layer: args.layer,
@@ -165,6 +186,7 @@ fn configured(file: &Path, args: &MeterArgs) -> Result<Run, Vec<String>> {
     }
     let Device { observation, metering, .. } = &device;
     Ok(Run {
+        stop: Arc::default(),
         captures: args.captures.clone(),
         observation: Observation {
             layer: observation.layer,

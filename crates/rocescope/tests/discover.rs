@@ -263,7 +263,8 @@ fn numbers_that_do_not_run_on_are_told_in_the_words_of_the_draft() {
     let frames: Vec<_> = psns.map(|psn| roce([1, 2], 0x0a, 5, psn)).to_vec();
     let path = written("numbers.pcap", &frames);
     let text = people(std::slice::from_ref(&path));
-    let told = "    PSN 16777214 to 5000: 2 skipped, 1 of them filled, 1 repeated, 1 jump\n";
+    let told =
+        "    PSN 16777214 first, 5000 last: 2 skipped, 1 of them filled, 1 repeated, 1 jump\n";
     assert!(text.contains(told), "{text}");
     let all = json_of(&[path]);
     let stream = of_kind(&all, "stream")[0];

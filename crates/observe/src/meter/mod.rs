@@ -423,10 +423,12 @@ impl Meter {
 
     /// A new generation of the connection is known to begin. Closes the stream's epoch.
     // SEQ-4.7, SEQ-4.9
-    pub fn new_generation(&mut self, key: &StreamKey, out: &mut impl FnMut(Closed)) {
-        if let Some(index) = self.table.find(self.table.tag(key), key) {
+    pub fn new_generation(&mut self, key: &StreamKey, out: &mut impl FnMut(Closed)) -> bool {
+        let found = self.table.find(self.table.tag(key), key);
+        if let Some(index) = found {
             self.close(index, Cause::Generation, out);
         }
+        found.is_some()
     }
 
     /// Takes new rules. Epochs whose window or generation changes close, and so do those of

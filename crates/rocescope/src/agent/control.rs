@@ -87,10 +87,7 @@ pub(super) fn answer(observer: &mut Observer, request: Request) -> Answer {
         Request::Status => Ok(counters::status(observer)),
         Request::Streams => Ok(streams(observer)),
         Request::Reprovision(stream) => reprovision(observer, &stream, layer),
-        Request::NewGeneration(stream) => name::parse(&stream, layer).map(|key| {
-            observer.new_generation(&key);
-            vec![json!({"done": true})]
-        }),
+        Request::NewGeneration(stream) => new_generation(observer, &stream, layer),
         Request::CaptureGap => {
             observer.capture_gap();
             Ok(vec![json!({"done": true})])
@@ -104,6 +101,14 @@ fn reprovision(observer: &mut Observer, stream: &str, layer: Layer) -> Result<An
     match observer.reprovision(&key) {
         true => Ok(vec![json!({"done": true})]),
         false => Err(format!("{} is not disabled", stream_name(&key))),
+    }
+}
+
+fn new_generation(observer: &mut Observer, stream: &str, layer: Layer) -> Result<Answer, String> {
+    let key = name::parse(stream, layer)?;
+    match observer.new_generation(&key) {
+        true => Ok(vec![json!({"done": true})]),
+        false => Err(format!("{}: no session has seen such a stream", stream_name(&key))),
     }
 }
 

@@ -185,8 +185,12 @@ impl Agent {
             }
         });
         runtime.shutdown_background();
+        let mut undelivered = 0_u64;
         for destination in ended {
             let counts = destination.counts;
+            if counts.reports == 0 {
+                undelivered = undelivered.saturating_add(counts.dropped_finals);
+            }
             tracing::info!(
                 "{}: {} reports, {} of them final; {} reports skipped, {} final reports dropped",
                 destination.name,
@@ -196,7 +200,14 @@ impl Agent {
                 counts.dropped_finals
             );
         }
-        failed.map_or(Ok(()), Err)
+        match failed {
+            Some(failed) => Err(failed),
+            // What was observed and not delivered is gone: that is no success.
+            None if undelivered > 0 => {
+                Err(format!("{undelivered} final reports were not taken by any collector"))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -382,8 +382,10 @@ impl Observer {
     }
 
     // SEQ-4.9
-    pub(super) fn new_generation(&mut self, key: &StreamKey) {
-        self.sessions(|session| session.new_generation(key));
+    pub(super) fn new_generation(&mut self, key: &StreamKey) -> bool {
+        let mut seen = false;
+        self.sessions(|session| seen |= session.new_generation(key));
+        seen
     }
 
     // SEQ-3.8

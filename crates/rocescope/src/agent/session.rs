@@ -181,10 +181,10 @@ impl ExportSession {
         self.pipeline.reprovision(key)
     }
 
-    /// A stream's connection begins anew.
+    /// A stream's connection begins anew; says whether the stream was ever seen.
     // SEQ-4.9
-    pub fn new_generation(&mut self, key: &StreamKey) {
-        self.pipeline.new_generation(key);
+    pub fn new_generation(&mut self, key: &StreamKey) -> bool {
+        self.pipeline.new_generation(key)
     }
 
     /// Streams that violations have disabled since this was last asked.

@@ -10,6 +10,8 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use drops::{DropCounter, Drops};
 
@@ -96,6 +98,7 @@ pub struct Capture {
     path: PathBuf,
     input: Input,
     pcapng: bool,
+    stop: Arc<AtomicBool>,
 }
 
 /// Where octets come from: those that have come and were not consumed, and more of them.
@@ -156,7 +159,7 @@ impl Capture {
             && let Some(pcapng) = mappable(&file, &metadata).map_err(failed)?
         {
             let input = Input::Map(Mapped::new(file).map_err(failed)?);
-            return Ok(Self { path: path.to_owned(), input, pcapng });
+            return Ok(Self { path: path.to_owned(), input, pcapng, stop: Arc::default() });
         }
         Self::decompress(path, Box::new(file)).map_err(failed)
     }
@@ -178,7 +181,14 @@ impl Capture {
                 (Box::new(io::Cursor::new(head).chain(input)) as Box<dyn Read>, pcapng)
             }
         };
-        Ok(Self { path: path.to_owned(), input: Input::Read(Refill::new(input)), pcapng })
+        let input = Input::Read(Refill::new(input));
+        Ok(Self { path: path.to_owned(), input, pcapng, stop: Arc::default() })
+    }
+
+    /// Reading ends as if the file did where this turns true, at the next look at the input.
+    #[must_use]
+    pub fn stopped_by(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..self }
     }
 
     /// Shows everything in the file, in its order.
@@ -206,6 +216,9 @@ impl Capture {
             let step = match parser.next(self.input.data(), self.input.at_end()) {
                 Ok(Step::Need(needed)) => {
                     visitor.pause();
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
                     match self.input.fill(needed) {
                         Ok(count) => progress.read(count),
                         Err(error) => return self.cannot_read(parser.offset(), error, visitor),

@@ -208,7 +208,8 @@ fn counted(all: &[Shown]) -> String {
 }
 
 const HOW_TO_READ: &str = "\
-How to read it. An epoch is one stretch of a stream that was observed without interruption.
+How to read it. An epoch is one stretch of a stream, from where its observation began to where it
+was ended, by the end of the stream or by something that had to be said.
 \"complete\": every report of it came, from the first to a valid final one, so the numbers are all
 that the observation point has to say. \"incomplete\": some report is missing; the numbers hold up
 to the last report that came, and of what was behind it nothing is known, not even that it was

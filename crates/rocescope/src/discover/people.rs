@@ -51,7 +51,7 @@ fn streams(out: &mut impl Write, found: &Found) -> io::Result<()> {
             && !numbers.gaps().is_in_order()
         {
             let (first, last) = (numbers.first.get(), numbers.last.get());
-            writeln!(line, "    PSN {first} to {last}: {}", numbers.gaps().words())?;
+            writeln!(line, "    PSN {first} first, {last} last: {}", numbers.gaps().words())?;
         }
         let (layer, key) = place;
         let back = (*layer, reversed(&key.addresses), key.namespace);

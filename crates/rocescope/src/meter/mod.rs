@@ -9,6 +9,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use observe::meter::{Meter, MeterCounts, Settings};
 use observe::provision::Provisioning;
@@ -52,6 +54,8 @@ pub struct Run {
     pub mapping: Mapping,
     /// Count priority flow control frames, as received by this interface.
     pub pfc_interface: Option<u32>,
+    /// Observation ends where this turns true, and its results are those up to there.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// Why a run did not come to its end. What was measured before stands.
@@ -111,7 +115,7 @@ pub fn run(run: Run, out: &mut impl Write, warnings: &mut impl Write) -> Result<
         run.report_interval_ns,
         outputs,
     );
-    let read = read(&run.captures, &mut pipeline);
+    let read = read(&run.captures, &run.stop, &mut pipeline);
     let (outputs, tally, counts, released_early) = pipeline.finish();
     outputs.finish(&tally, counts, released_early)?;
     read.map_err(MeterError::Capture)?;
@@ -129,11 +133,16 @@ fn refuse_to_overwrite(run: &Run) -> Result<(), MeterError> {
     Ok(())
 }
 
-fn read<S: Sink>(captures: &[PathBuf], pipeline: &mut Pipeline<S>) -> Result<(), CaptureError> {
+fn read<S: Sink>(
+    captures: &[PathBuf],
+    stop: &Arc<AtomicBool>,
+    pipeline: &mut Pipeline<S>,
+) -> Result<(), CaptureError> {
     let progress = Progress::new(captures);
-    for path in captures {
+    for path in captures.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let read = Capture::open(path, Access::Map).and_then(|capture| {
             pipeline.file();
+            let capture = capture.stopped_by(stop.clone());
             capture.read(wire::capture::Limits::default(), &progress, pipeline)
         });
         if let Err(error) = read {

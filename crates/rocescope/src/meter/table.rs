@@ -68,7 +68,7 @@ fn reason(line: &mut Vec<u8>, stream: &Stream, cause: &Cause, count: u64) -> io:
     match count {
         _ if stream.epochs == 0 => writeln!(line, "    never metered: {cause}")?,
         1 => writeln!(line, "    closed: {cause}")?,
-        _ => writeln!(line, "    closed {count} times: {cause}")?,
+        _ => writeln!(line, "    closed {count} times, the first: {cause}")?,
     }
     if *cause == Cause::Violation(Violation::Length(Lie::IpBeyondFrame)) {
         writeln!(line, "    (where a mirror cuts packets without saying so: --sliced)")?;

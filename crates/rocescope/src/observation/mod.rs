@@ -91,10 +91,6 @@ pub struct Pipeline<S> {
     sink: S,
 }
 
-/// How far a file may start before the one in front of it ended and still follow it: clocks of
-/// rotating writers differ by less.
-const OVERLAP_NS: u64 = 1_000_000_000;
-
 impl<S: Sink> Pipeline<S> {
     /// Nothing has been seen yet. At most `finals_waiting_max` final reports wait for the reading
     /// of a drop counter, and at most `mirror_sessions_max` mirror sessions are followed.
@@ -220,11 +216,11 @@ impl<S: Sink> Pipeline<S> {
         self.on_meter(|meter, out| meter.disable(key, &mut |c| out(c)))
     }
 
-    /// A stream's connection begins anew.
+    /// A stream's connection begins anew; says whether the stream was ever seen.
     // SEQ-4.9
-    pub fn new_generation(&mut self, key: &StreamKey) {
+    pub fn new_generation(&mut self, key: &StreamKey) -> bool {
         self.flush();
-        self.on_meter(|meter, out| meter.new_generation(key, &mut |c| out(c)));
+        self.on_meter(|meter, out| meter.new_generation(key, &mut |c| out(c)))
     }
 
     /// Has the meter do something that can close epochs.
@@ -344,7 +340,7 @@ impl<S: Sink> Pipeline<S> {
     #[cold]
     fn time_of_file(&mut self, time_ns: u64) {
         self.file_starts = false;
-        if time_ns.saturating_add(OVERLAP_NS) < self.time_ns {
+        if time_ns < self.time_ns {
             self.sink.warn(
                 "a capture file starts before the one in front of it ended: are they in order?"
                     .to_owned(),

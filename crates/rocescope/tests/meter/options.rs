@@ -1,10 +1,12 @@
 //! What the options of `meter` change, and what they do not.
 
 use std::ffi::OsStr;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::frames::{Roce, Tunnel, requests};
-use super::support::{Ended, Scratch, capture, epochs, good, known, number, rocescope};
+use super::support::{Ended, ROCESCOPE, Scratch, capture, epochs, good, known, number, rocescope};
 use super::writer::{ETHERNET, Trace};
 
 fn configured(capture: &Path, file: &Path, options: &[&str]) -> Ended {
@@ -230,4 +232,48 @@ fn what_a_carrier_itself_would_be_is_not_counted_beside_what_it_carries() {
         assert_eq!(found.len(), 1, "{layer}");
         assert_eq!(found[0].counts(), [5, 0, 0, 0, 0, 0, 0], "{layer}");
     }
+}
+
+/// What is interrupted ends there, with everything that was observed, and a file that can be read.
+#[test]
+fn an_interrupted_run_gives_the_results_up_to_there() {
+    let scratch = Scratch::new();
+    let file = scratch.path("interrupted.ipfix");
+    let capture = Trace::from_frames(requests(0..3000)).plain();
+    let mut child = Command::new(ROCESCOPE)
+        .args(["meter", "--attest-all", "--json", "--report-interval", "0.000000001", "--ipfix"])
+        .args([file.as_os_str(), "-".as_ref()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut input = child.stdin.take().expect("a pipe");
+    // All but the last packet, and the reports of these before anything else happens.
+    let (now, later) = capture.split_at(capture.len() - 50);
+    let mut out = child.stdout.take().expect("a pipe");
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        out.read_to_string(&mut text).expect("text");
+        text
+    });
+    input.write_all(now).expect("written");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("interrupted");
+    // As what stands in front of the pipe is interrupted too, and ends it.
+    _ = input.write_all(later);
+    drop(input);
+    let output = child.wait_with_output().expect("its end");
+    let err = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(
+        err.contains("interrupted: the results are those of what was read until then"),
+        "{err}"
+    );
+    let text = reader.join().expect("read");
+    let last = text.lines().last().expect("a report");
+    assert!(last.contains("\"finalEpoch\""), "{last}");
+    let dumped = rocescope(&["dump".as_ref(), file.as_os_str()]);
+    assert_eq!(dumped.code, Some(0), "{}", dumped.err);
+    assert!(dumped.out.contains("\"finalEpoch\""));
 }

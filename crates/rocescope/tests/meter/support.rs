@@ -143,6 +143,7 @@ pub fn run<P: AsRef<Path>>(captures: &[P], window: u32) -> Run {
         ipfix: None,
         mapping: Mapping::default(),
         pfc_interface: None,
+        stop: std::sync::Arc::default(),
     }
 }
 

@@ -61,7 +61,8 @@ pub struct Known {
     /// Which counter it is: another number for the counter of replaced hardware, or of an object
     /// that was made again.
     pub instance: Option<u64>,
-    /// Which run of that counter from zero: another number after every reset.
+    /// Which run of that counter: another number after every reset, and wherever it is not known
+    /// that there was none.
     pub run: Option<u64>,
     /// When it was read, by a clock that is never set.
     pub tick: Option<Tick>,
@@ -173,8 +174,8 @@ pub enum Reason {
     InstanceReplaced,
     /// Whether the counter was reset is not known.
     ResetUnknown,
-    /// The counter was reset.
-    Reset,
+    /// The readings are of two runs: the counter was reset, or whoever widens it lost track.
+    OtherRun,
     /// How much time went by is not known.
     TimeUnknown,
     /// The clock was set, or started again.
@@ -198,7 +199,7 @@ impl Reason {
             Self::InstanceUnknown => "the counter instance is not known",
             Self::InstanceReplaced => "the counter instance was replaced",
             Self::ResetUnknown => "whether the counter was reset is not known",
-            Self::Reset => "the counter was reset",
+            Self::OtherRun => "two runs of the counter",
             Self::TimeUnknown => "the time between the readings is not known",
             Self::ClockStepped => "the clock was set or started again",
             Self::NotLater => "the second reading is not later",
@@ -242,7 +243,7 @@ fn counted(earlier: &Sighting, later: &Sighting) -> Result<Frames, Reason> {
     }
     same(a.instance, b.instance, Reason::InstanceUnknown, Reason::InstanceReplaced)?;
     // Neither a larger total says that there was no reset, nor a smaller one that there was.
-    same(a.run, b.run, Reason::ResetUnknown, Reason::Reset)?;
+    same(a.run, b.run, Reason::ResetUnknown, Reason::OtherRun)?;
     let elapsed_ms = elapsed(a.tick, b.tick)?;
     let pace = a.pace.zip(b.pace).map(|(a, b)| a.max(b)).ok_or(Reason::PaceUnknown)?;
     let most = pace.increments_max(elapsed_ms);

@@ -69,7 +69,7 @@ fn another_instance_another_run_and_another_clock_are_each_told() {
     unknown(&a, &other, Reason::InstanceReplaced);
     let mut other = b;
     other.known.run = Some(2);
-    unknown(&a, &other, Reason::Reset);
+    unknown(&a, &other, Reason::OtherRun);
     let mut other = b;
     other.known.tick = Some(Tick { clock: 2, ms: 1000 });
     unknown(&a, &other, Reason::ClockStepped);
@@ -168,7 +168,7 @@ fn no_two_reasons_have_the_same_words() {
         R::InstanceUnknown,
         R::InstanceReplaced,
         R::ResetUnknown,
-        R::Reset,
+        R::OtherRun,
         R::TimeUnknown,
         R::ClockStepped,
         R::NotLater,

@@ -2,7 +2,6 @@
 //! read with the same names and values.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -108,23 +107,25 @@ fn tshark_reads_every_reading_and_has_no_complaint() {
     assert_eq!(read.code, Some(0), "{}", read.err);
     assert!(!read.out.contains("_ws.expert"), "tshark complains");
     assert!(!read.out.contains("_ws.malformed"), "tshark finds it malformed");
-    // Each record as it stands on the wire, in hexadecimal.
-    let octets: String =
-        fs::read(&file).expect("a file").iter().map(|o| format!("{o:02x}")).collect();
     for reading in &readings {
         let n = |name: &str| number(reading, name);
+        let (priority, total) = (n("pfcPriority"), n("pfcControlFrameTotalCount"));
+        // Each record, and each field in it, as it stands on the wire, in hexadecimal.
         let record = format!(
-            "{:016x}{:08x}{:02x}{:016x}{:016x}",
-            n(ELEMENTS[0]),
-            n(ELEMENTS[1]),
-            n(ELEMENTS[2]),
-            n(ELEMENTS[3]),
-            n(ELEMENTS[4])
+            "{:016x}{:08x}{priority:02x}{:016x}{total:016x}",
+            n("observationPointId"),
+            n("ingressPhysicalInterface"),
+            n("observationTimeMilliseconds"),
         );
-        assert!(octets.contains(&record), "{reading}");
-        let value = |value: String| read.out.contains(&format!("value=\"{value}\""));
-        assert!(value(format!("{:02x}", n("pfcPriority"))), "{reading}");
-        assert!(value(format!("{:016x}", n("pfcControlFrameTotalCount"))), "{reading}");
-        assert!(value(format!("{:016x}", n("observationPointId"))), "{reading}");
+        let has = |value: &str| read.out.contains(&format!("value=\"{value}\""));
+        assert!(has(&record), "{reading}");
+        assert!(has(&format!("{priority:02x}")), "{reading}");
+        assert!(has(&format!("{total:016x}")), "{reading}");
+    }
+    for name in
+        ["observation_point_id", "ingress_physical_interface", "observation_time_milliseconds"]
+    {
+        let times = read.out.matches(&format!("name=\"cflow.{name}\"")).count();
+        assert_eq!(times, readings.len(), "{name}");
     }
 }

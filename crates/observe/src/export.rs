@@ -1,5 +1,5 @@
 //! The exporting side of one Transport Session: ids, Templates, and records in their order
-//! (sequence draft, sections 4 and 6).
+//! (sequence draft, sections 4 and 6; PFC draft, on export).
 //!
 //! Opens no connection and writes no file: whole messages come out as octets.
 
@@ -9,6 +9,8 @@ use wire::element::{DraftElement, Element, Mapping};
 use wire::ipfix::{EncodeError, Encoder, FlowKeys, MessageWriter, flow_keys_template};
 
 use crate::meter::EpochIds;
+use crate::pfc::qualify::Qualified;
+use crate::pfc::{Direction, Reading, Scope, record};
 use crate::profile::Shape;
 use crate::report::{Report, Snapshot};
 
@@ -17,6 +19,8 @@ const REPORTS: u16 = 256;
 const FLOW_KEYS: u16 = 300;
 const TYPE_INFORMATION: u16 = 301;
 const TYPE_INFORMATION_RANGED: u16 = 302;
+const PFC_RECEIVED: u16 = 303;
+const PFC_TRANSMITTED: u16 = 304;
 
 /// The numbers that an exporter gives out in one Transport Session and Observation Domain.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +58,8 @@ pub struct Exporter {
     encoder: Encoder,
     /// A bit for each shape whose Template has been sent.
     sent: u16,
+    /// The Options Templates of PFC counters that have been sent.
+    pfc_sent: [bool; 2],
 }
 
 impl Exporter {
@@ -68,7 +74,7 @@ impl Exporter {
         message_max: usize,
     ) -> Result<Self, EncodeError> {
         let encoder = Encoder::new(message_max)?;
-        Ok(Self { mapping, domain, point, encoder, sent: 0 })
+        Ok(Self { mapping, domain, point, encoder, sent: 0, pfc_sent: [false; 2] })
     }
 
     /// Begins the session: the types of our elements (RFC 5610), so that any collector can name
@@ -109,6 +115,43 @@ impl Exporter {
             }
             let template = REPORTS + shape.number();
             writer.record(template, |record| shape.write(record, self.point, report))?;
+        }
+        writer.finish();
+        Ok(())
+    }
+
+    /// Appends whole messages with readings of PFC counters to `out`, the Options Template of their
+    /// direction before its first record. Where there was no reading there is no record.
+    ///
+    /// # Errors
+    /// A message maximum too small for a record.
+    ///
+    /// # Panics
+    /// Where a reading is not of the qualified direction or of another domain: a record must not
+    /// say what it is not.
+    // PFC-rec.1, PFC-id.1, PFC-op.1, PFC-exp.2; PFC-count.4: without a qualified source nothing
+    // gets here.
+    pub fn readings(
+        &mut self,
+        source: &Qualified,
+        readings: &[Reading],
+        export_time: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let direction = source.direction();
+        let (template, sent) = match direction {
+            Direction::Received => (PFC_RECEIVED, &mut self.pfc_sent[0]),
+            Direction::Transmitted => (PFC_TRANSMITTED, &mut self.pfc_sent[1]),
+        };
+        let mut writer = self.encoder.writer(self.domain, export_time, out);
+        for reading in readings {
+            let Scope { domain, direction: of, .. } = reading.scope;
+            assert_eq!((domain, of), (self.domain, direction), "a reading of this source");
+            if !*sent {
+                writer.template(&record::template(direction, template, &self.mapping))?;
+                *sent = true;
+            }
+            writer.record(template, |record| record::write(record, reading))?;
         }
         writer.finish();
         Ok(())

@@ -18,6 +18,7 @@ pub mod coverage;
 pub mod export;
 pub mod meter;
 pub mod outcome;
+pub mod pfc;
 pub mod profile;
 pub mod provision;
 pub mod report;

@@ -94,7 +94,8 @@ pub struct MeterArgs {
     /// final reports are made.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub report_interval: Option<Duration>,
-    /// Count priority flow control frames, as received from the captured link.
+    /// Count priority flow control frames. You state that each captured interface is one physical
+    /// link, no bundle of links, and that every frame that came from it is in the captures.
     #[arg(long)]
     pub pfc: bool,
     /// The layer that is observed: outer, erspan, gre, vxlan or geneve.

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 
+use observe::pfc::record::Binding;
 use serde_json::{Map, Value as Json, json};
 use wire::element::standard::OBSERVATION_DOMAIN_ID;
 use wire::element::{DraftElement, ElementId, Mapping, Registry, VARIABLE};
@@ -276,7 +277,13 @@ impl<W: Write> Printer<'_, W> {
 
     fn data(&mut self, set: &DataSet<'_>) {
         let kind = RecordKind::of(set.layout, set.registry.mapping());
+        // PFC-id.3, PFC-rec.1: what is no reading is shown as it is, under another name.
+        let binding = Binding::new(set.layout, set.registry.mapping()).ok();
         for record in set.records.clone() {
+            let kind = match &binding {
+                Some(pfc) if pfc.read(self.domain, &record).is_err() => RecordKind::Options,
+                _ => kind,
+            };
             let count = match kind {
                 RecordKind::Sequence => &mut self.summary.sequence,
                 RecordKind::Pfc => &mut self.summary.pfc,
@@ -326,10 +333,7 @@ impl RecordKind {
             && has(DraftElement::RdmaSequenceReportId)
         {
             Self::Sequence
-        } else if options
-            && has(DraftElement::PfcPriority)
-            && has(DraftElement::PfcControlFrameTotalCount)
-        {
+        } else if Binding::new(layout, mapping).is_ok() {
             Self::Pfc
         } else if options {
             Self::Options

@@ -147,6 +147,31 @@ fn a_pfc_record_is_told_by_its_elements_and_other_options_are_options() {
     );
 }
 
+// PFC-rec.1, PFC-id.1, PFC-id.3
+#[test]
+fn what_is_no_reading_of_a_pfc_counter_is_shown_as_options() {
+    let pfc = [DraftElement::PfcPriority, DraftElement::PfcControlFrameTotalCount].map(draft);
+    let with = |scope_count: u16, fields: &[FieldSpec], priority: u64| {
+        let spec = TemplateSpec { id: 257, scope_count, fields: fields.to_vec() };
+        let octets = stream(|w| {
+            w.template(&spec)?;
+            w.record(257, |r| {
+                let value = |field: &FieldSpec| if field.id == pfc[0].id { priority } else { 1 };
+                fields.iter().try_for_each(|field| r.unsigned(value(field)))
+            })
+        });
+        lines(&octets).1.pop().expect("a record")["record"].clone()
+    };
+    let (point, time) = (iana(138, 8), iana(323, 8));
+    let (ingress, egress) = (iana(252, 4), iana(253, 4));
+    let good = [point, egress, pfc[0], time, pfc[1]];
+    assert_eq!(with(3, &good, 7), "pfc");
+    assert_eq!(with(3, &good, 8), "options", "a priority above 7");
+    assert_eq!(with(3, &[point, egress, pfc[0], ingress, time, pfc[1]], 7), "options");
+    assert_eq!(with(3, &[point, egress, pfc[0], pfc[1]], 7), "options", "no time");
+    assert_eq!(with(2, &good, 7), "options", "the priority is no scope");
+}
+
 #[test]
 fn an_element_twice_is_an_array_and_a_stranger_is_named_by_its_number() {
     let fields =

@@ -2,6 +2,7 @@
 
 pub(crate) mod json;
 mod output;
+mod pfc;
 mod streams;
 pub(crate) mod table;
 

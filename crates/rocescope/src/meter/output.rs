@@ -1,7 +1,6 @@
 //! Where the results of a run go: a table or JSON Lines, an IPFIX File beside it, and counters of
 //! priority flow control frames.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use observe::export::{Exporter, Numbering};
 use observe::meter::{Closed, EpochIds, MeterCounts};
+use observe::pfc::Reading;
+use observe::pfc::qualify::Qualified;
 use observe::report::{Report, Snapshot, StreamKey};
 use observe::request::Violation;
 use wire::element::Mapping;
@@ -16,6 +17,7 @@ use wire::ipfix::{EncodeError, MESSAGE_MAX};
 use wire::pfc::Pfc;
 
 use super::json::{self, Place};
+use super::pfc::{self, PfcCounts};
 use super::streams::Streams;
 use super::table;
 use super::{MeterError, Run};
@@ -176,15 +178,20 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
     fn finish_pfc(&mut self) {
         let Some(pfc) = &self.pfc else { return };
         // PFC-op.1, PFC-count.2: what is not known to be complete is no reading.
-        let why_not = if pfc.received.is_empty() {
-            "no PFC frame was seen, and most NICs consume them before a capture on their host"
-        } else if pfc.interrupted {
-            "the capture missed frames that may have been any, PFC frames among them"
-        } else {
-            if self.format == Format::Json {
-                pfc.json(&mut self.buffer, self.place, self.time_ms);
+        let why_not = match pfc.why_not() {
+            Some(why_not) => why_not,
+            None => {
+                let readings = pfc.readings(self.place, self.time_ms);
+                if self.format == Format::Json {
+                    readings.iter().for_each(|reading| pfc::json(&mut self.buffer, reading));
+                }
+                if let Some(ipfix) = &mut self.ipfix
+                    && let Err(error) = ipfix.readings(&pfc::source(), &readings, self.time_ms)
+                {
+                    self.failed.get_or_insert(MeterError::Ipfix(error));
+                }
+                return;
             }
-            return;
         };
         self.pfc = None;
         self.warn(format!("no PFC counter is reported: {why_not}"));
@@ -215,7 +222,7 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
 
     fn interrupted(&mut self) {
         if let Some(counts) = &mut self.pfc {
-            counts.interrupted = true;
+            counts.interrupt();
         }
     }
 
@@ -239,57 +246,6 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
     fn warn(&mut self, warning: String) {
         // A warning that cannot be written changes no result.
         _ = writeln!(self.warnings, "warning: {}", printable(&warning));
-    }
-}
-
-/// Priority flow control frames that were received, by interface and priority.
-// PFC-id.1, PFC-count.3: one frame can count under several priorities.
-#[derive(Debug)]
-struct PfcCounts {
-    /// `ingressPhysicalInterface` of the capture's interface 0; the others follow.
-    first: u32,
-    received: BTreeMap<u32, [u64; 8]>,
-    interrupted: bool,
-}
-
-impl PfcCounts {
-    fn new(first: u32) -> Self {
-        Self { first, received: BTreeMap::new(), interrupted: false }
-    }
-
-    fn add(&mut self, interface: u32, pfc: &Pfc) {
-        let counts = self.received.entry(self.first.saturating_add(interface)).or_default();
-        for priority in pfc.priorities() {
-            counts[usize::from(priority)] += 1;
-        }
-    }
-
-    fn json(&self, out: &mut Vec<u8>, place: Place, time_ms: u64) {
-        for (interface, counts) in &self.received {
-            for (priority, count) in (0..).zip(counts) {
-                out.extend_from_slice(b"{\"record\":\"pfc\"");
-                json::number(out, "observationDomainId", u64::from(place.domain));
-                json::number(out, "observationPointId", place.point);
-                json::number(out, "ingressPhysicalInterface", u64::from(*interface));
-                json::number(out, "pfcPriority", priority);
-                json::number(out, "observationTimeMilliseconds", time_ms);
-                json::number(out, "pfcControlFrameTotalCount", *count);
-                out.extend_from_slice(b"}\n");
-            }
-        }
-    }
-
-    fn table(&self, out: &mut impl Write) -> io::Result<()> {
-        for (interface, counts) in &self.received {
-            writeln!(
-                out,
-                "\nPFC frames received by interface {interface}, by priority (one frame can count under several):"
-            )?;
-            for (priority, count) in counts.iter().enumerate() {
-                writeln!(out, "{count:>12} priority {priority}")?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -336,6 +292,23 @@ impl IpfixFile {
             .and_then(|()| self.exporter.reports(&self.waiting, export_time, &mut self.octets))
             .map_err(|error| failed(IpfixCause::Encode(error)))?;
         self.waiting.clear();
+        self.file.write_all(&self.octets).map_err(|error| failed(IpfixCause::Write(error)))
+    }
+
+    /// Writes readings behind the reports that are there.
+    fn readings(
+        &mut self,
+        source: &Qualified,
+        readings: &[Reading],
+        time_ms: u64,
+    ) -> Result<(), IpfixError> {
+        self.write(time_ms)?;
+        let failed = |cause| IpfixError { path: self.path.clone(), cause };
+        let export_time = u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
+        self.octets.clear();
+        self.exporter
+            .readings(source, readings, export_time, &mut self.octets)
+            .map_err(|error| failed(IpfixCause::Encode(error)))?;
         self.file.write_all(&self.octets).map_err(|error| failed(IpfixCause::Write(error)))
     }
 

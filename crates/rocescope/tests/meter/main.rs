@@ -10,6 +10,7 @@ mod gaps;
 mod judges;
 mod mapped;
 mod options;
+mod pfc;
 mod support;
 mod variants;
 mod writer;

@@ -1,0 +1,175 @@
+//! The collecting side: what is kept, what is refused, and what is never made up.
+
+use observe::pfc::collect::{Limits, Rejection, Session, Verdict};
+use observe::pfc::interval::{Interval, Known, Reason};
+use observe::pfc::record::{Binding, FurtherScope};
+use observe::pfc::{Direction, Priority, Reading, Scope};
+use wire::element::{DraftElement, ElementId, Mapping};
+use wire::ipfix::{
+    Decoder, Encoder, Event, FieldSpec, Limits as DecoderLimits, TemplateSpec, Transport,
+};
+
+use crate::support::{known, scope, sighting};
+
+fn session() -> Session {
+    Session::new(Limits::default())
+}
+
+fn receive(session: &mut Session, ms: u64, total: u64) -> Verdict {
+    let sighting = sighting(ms, total);
+    session.receive(sighting.reading, FurtherScope::default(), sighting.known)
+}
+
+// PFC-op.1
+#[test]
+fn what_did_not_arrive_is_not_there_and_zero_is_a_reading() {
+    let mut session = session();
+    let nothing = FurtherScope::default();
+    assert_eq!(session.latest(scope(), &nothing), None);
+    assert_eq!(receive(&mut session, 0, 0), Verdict::First);
+    assert_eq!(session.latest(scope(), &nothing).map(|s| s.reading.total), Some(0));
+    let other = Scope { priority: Priority::new(4).unwrap(), ..scope() };
+    assert_eq!(session.latest(other, &nothing), None);
+}
+
+// PFC-id.1: RX and TX, neighbouring priorities and neighbouring ports all count differently.
+#[test]
+fn every_scope_has_a_counter_of_its_own() {
+    let mut session = session();
+    let mut scopes = Vec::new();
+    for interface in [11, 12] {
+        for direction in Direction::ALL {
+            scopes.extend(Priority::ALL.map(|priority| Scope {
+                interface,
+                direction,
+                priority,
+                ..scope()
+            }));
+        }
+    }
+    for round in 0..3_u64 {
+        for (step, scope) in (1..).zip(&scopes) {
+            let ms = round * 1000;
+            let reading = Reading { scope: *scope, time_ms: ms, total: round * step };
+            match session.receive(reading, FurtherScope::default(), known(ms)) {
+                Verdict::First => assert_eq!(round, 0),
+                Verdict::Follows(Interval::Exact(frames)) => {
+                    assert_eq!((frames.scope(), frames.count()), (*scope, step));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(session.len(), 32);
+}
+
+// PFC-sem.2
+#[test]
+fn a_record_alone_makes_no_interval() {
+    let mut session = session();
+    for (ms, total) in [(0, 5), (1000, 9), (2000, 3)] {
+        let reading = sighting(ms, total).reading;
+        let verdict = session.receive(reading, FurtherScope::default(), Known::default());
+        let unknown = Verdict::Follows(Interval::Unknown(Reason::InstanceUnknown));
+        assert_eq!(verdict, if ms == 0 { Verdict::First } else { unknown });
+    }
+}
+
+#[test]
+fn the_same_again_changes_nothing_and_neither_does_an_earlier_one() {
+    let mut session = session();
+    receive(&mut session, 1000, 5);
+    assert_eq!(receive(&mut session, 1000, 5), Verdict::Repeated);
+    assert_eq!(receive(&mut session, 999, 4), Verdict::Earlier);
+    let latest = session.latest(scope(), &FurtherScope::default());
+    assert_eq!(latest, Some(&sighting(1000, 5)));
+}
+
+#[test]
+fn an_observation_time_that_goes_back_does_not_silence_a_counter() {
+    let mut session = session();
+    for (time_ms, total) in [(9000, 5), (1000, 6), (2000, 7)] {
+        let reading = Reading { scope: scope(), time_ms, total };
+        session.receive(reading, FurtherScope::default(), Known::default());
+        let latest = session.latest(scope(), &FurtherScope::default());
+        assert_eq!(latest.map(|s| s.reading), Some(reading));
+    }
+}
+
+#[test]
+fn a_full_session_refuses_new_counters_and_keeps_the_old_ones() {
+    let mut session = Session::new(Limits { counters_max: 2 });
+    let at = |index, ms| {
+        let priority = Priority::new(index).unwrap();
+        (Reading { scope: Scope { priority, ..scope() }, time_ms: ms, total: ms }, known(ms))
+    };
+    let mut take = |index, ms| {
+        let (reading, known) = at(index, ms);
+        session.receive(reading, FurtherScope::default(), known)
+    };
+    assert_eq!(take(0, 0), Verdict::First);
+    assert_eq!(take(1, 0), Verdict::First);
+    let full = Verdict::Rejected(Rejection::CountersFull);
+    assert_eq!(take(2, 0), full);
+    assert!(matches!(take(1, 1000), Verdict::Follows(Interval::Exact(_))));
+    assert_eq!(take(2, 1000), full);
+    assert_eq!(Rejection::CountersFull.to_string(), "no room for another counter");
+    assert_eq!(session.counters().count(), 2);
+}
+
+/// Readings with a line card in their scope, in this order of fields.
+fn of_cards(card_first: bool, cards: &[u64]) -> Vec<(Reading, FurtherScope)> {
+    let mapping = Mapping::default();
+    let iana = |id, length| FieldSpec::new(ElementId::iana(id), length);
+    let draft = |e: DraftElement| FieldSpec::full(mapping.id(e), e.abstract_type());
+    let mut fields = vec![
+        iana(138, 8),
+        iana(252, 4),
+        draft(DraftElement::PfcPriority),
+        iana(323, 8),
+        draft(DraftElement::PfcControlFrameTotalCount),
+    ];
+    let at = if card_first { 0 } else { 3 };
+    fields.insert(at, iana(141, 4));
+    let spec = TemplateSpec { id: 256, scope_count: 4, fields };
+    let mut encoder = Encoder::new(65535).unwrap();
+    let mut out = Vec::new();
+    let mut writer = encoder.writer(5, 0, &mut out);
+    writer.template(&spec).unwrap();
+    for card in cards {
+        let mut values = vec![7, 11, 3, 1000, *card * 100];
+        values.insert(at, *card);
+        let filled =
+            writer.record(256, |record| values.iter().try_for_each(|n| record.unsigned(*n)));
+        filled.unwrap();
+    }
+    writer.finish();
+    let mut found = Vec::new();
+    let mut decoder = Decoder::new(Transport::Stream, mapping, DecoderLimits::default());
+    let visited = decoder.message(&out, &mut |event| {
+        if let Event::Data(set) = event {
+            let binding = Binding::new(set.layout, &mapping).unwrap();
+            for record in set.records {
+                found.push((binding.read(5, &record).unwrap(), binding.further(&record)));
+            }
+        }
+    });
+    visited.unwrap();
+    found
+}
+
+// PFC-exp.1, PFC-sem.2: what narrows the scope makes another counter of it.
+#[test]
+fn two_line_cards_with_the_same_scope_otherwise_are_two_counters() {
+    let mut session = session();
+    let mut verdicts = Vec::new();
+    for (reading, further) in of_cards(false, &[1, 2]).into_iter().chain(of_cards(true, &[1, 2])) {
+        assert!(!further.is_empty());
+        verdicts.push(session.receive(reading, further, known(1000)));
+    }
+    // The order of the fields makes no difference.
+    use Verdict::{First, Repeated};
+    assert_eq!(verdicts, [First, First, Repeated, Repeated]);
+    assert_eq!(session.len(), 2);
+    assert_eq!(session.latest(scope(), &FurtherScope::default()), None);
+}

@@ -1,0 +1,10 @@
+//! PFC counters: intervals, widening, qualification, the record, and the collecting side.
+
+mod collect;
+mod conversation;
+mod interval;
+mod play;
+mod qualify;
+mod record;
+mod support;
+mod widen;

@@ -138,6 +138,27 @@ impl Store {
         marks::read(&self.connection).map_err(|error| StoreError::database(&self.path, error))
     }
 
+    /// Sessions to come have ids behind this one: an archive can be ahead of a database that was lost
+    /// or put back from a copy, and two sessions must never share a name.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn begin_behind(&mut self, last: SessionId) -> Result<(), StoreError> {
+        self.transaction(true, |transaction, _| {
+            transaction.execute(
+                "INSERT INTO sqlite_sequence (name, seq) SELECT 'sessions', 0 \
+                 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'sessions')",
+                [],
+            )?;
+            transaction
+                .execute(
+                    "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'sessions'",
+                    [signed(last.0)],
+                )
+                .map(drop)
+        })
+    }
+
     /// The archives have been cut. Not to be called while a session is open.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener as BlockingListener, UnixStream as BlockingStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -158,6 +158,10 @@ pub fn listen(path: &Path) -> Result<BlockingListener, String> {
     match BlockingStream::connect(path) {
         Ok(_) => return Err(format!("{}: another agent listens to it", path.display())),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // A file that is no socket refuses connections as well.
+            if !fs::symlink_metadata(path).map_err(failed)?.file_type().is_socket() {
+                return Err(format!("{}: is no socket, expected one or nothing", path.display()));
+            }
             fs::remove_file(path).map_err(failed)?;
         }
         Err(_) => {}

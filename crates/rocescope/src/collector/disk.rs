@@ -57,6 +57,9 @@ impl Disk {
         let (archive, repairs) =
             Archive::open_at(&directory.join(ARCHIVE), raw, &marks).map_err(of)?;
         store.forget_marks().map_err(of)?;
+        if let Some(last) = archive.last_session().map_err(of)? {
+            store.begin_behind(last).map_err(of)?;
+        }
         if recovery.sessions_closed > 0 {
             info!(
                 "the collector did not end in order: {} sessions are closed, {} epochs that were \

@@ -70,6 +70,8 @@ pub struct Archive {
     open: BTreeMap<SessionId, Writer>,
     /// Full segments that are to be compressed.
     full: Vec<Segment>,
+    /// What was said last of each domain of a session before its first message.
+    early: BTreeMap<SessionId, BTreeMap<u32, Entry>>,
 }
 
 impl Archive {
@@ -109,6 +111,7 @@ impl Archive {
                 limits,
                 open: BTreeMap::new(),
                 full: Vec::new(),
+                early: BTreeMap::new(),
             },
             repairs,
         ))
@@ -131,21 +134,30 @@ impl Archive {
         let writer = match self.open.entry(session) {
             std::collections::btree_map::Entry::Occupied(open) => open.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Writer::begin(&self.directory, session, facts)?)
+                let writer = place.insert(Writer::begin(&self.directory, session, facts)?);
+                for (_, entry) in self.early.remove(&session).unwrap_or_default() {
+                    writer.note(entry, limits.waiting_octets_max)?;
+                }
+                writer
             }
         };
         self.full.extend(writer.message(&limits, received_ms, message, templates)?);
         Ok(())
     }
 
-    /// Notes something beside the messages of a session: an advance of time, or a drop. Nothing
-    /// where no message of the session has come.
+    /// Notes something beside the messages of a session: an advance of time, or a drop. Before the
+    /// first message of the session, only what is said of its domains matters.
     ///
     /// # Errors
     /// [`StoreError`]; it is not noted then, and can be noted again.
     pub fn note(&mut self, session: SessionId, entry: Entry) -> Result<(), StoreError> {
-        let waiting = self.limits.waiting_octets_max;
-        self.open.get_mut(&session).map_or(Ok(()), |writer| writer.note(entry, waiting))
+        if let Some(writer) = self.open.get_mut(&session) {
+            return writer.note(entry, self.limits.waiting_octets_max);
+        }
+        if let Entry::Admitted { domain } | Entry::Expelled { domain } = entry {
+            self.early.entry(session).or_default().insert(domain, entry);
+        }
+        Ok(())
     }
 
     /// Hands everything to the system: from here on it survives a kill of this process. To be
@@ -194,7 +206,16 @@ impl Archive {
             writer.end(closed_ms)?;
             self.open.remove(&session);
         }
+        self.early.remove(&session);
         self.compress_full()
+    }
+
+    /// The last session of which there is a segment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn last_session(&self) -> Result<Option<SessionId>, StoreError> {
+        Ok(segments(&self.directory)?.iter().map(|segment| segment.session).max())
     }
 
     /// Takes out closed segments that are too old, and the oldest closed ones until all segments

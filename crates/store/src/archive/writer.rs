@@ -88,18 +88,22 @@ impl Writer {
     fn create(segment: Segment, facts: SessionFacts) -> Result<Self, StoreError> {
         let path = segment.facts_path();
         let text = facts.to_json().to_string();
-        File::create(&path)
-            .and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()
-            })
-            .map_err(|error| StoreError::file(&path, error))?;
-        let tails = Tail::create(segment.clock_path()).and_then(|clock| {
+        // What this call makes, and nothing else, is taken away where it fails.
+        let mut made = Vec::new();
+        let tails = (|| {
+            let mut facts = Tail::create(path.clone())?;
+            made.push(path.clone());
+            facts.waiting = text.into_bytes();
+            facts.flush()?;
+            facts.sync()?;
+            let clock = Tail::create(segment.clock_path())?;
+            made.push(segment.clock_path());
             let messages = Tail::create(segment.path.clone())?;
+            made.push(segment.path.clone());
             // What is synced later is to be found by its name.
             sync_directory(&segment.path)?;
             Ok((clock, messages))
-        });
+        })();
         match tails {
             Ok((clock, messages)) => {
                 let marked = Mark::default();
@@ -107,7 +111,7 @@ impl Writer {
             }
             Err(error) => {
                 // So that it can be tried again; an empty segment would say nothing.
-                for path in [&path, &segment.clock_path(), &segment.path] {
+                for path in made {
                     _ = fs::remove_file(path);
                 }
                 Err(error)

@@ -151,3 +151,36 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 }
+
+#[test]
+fn what_is_said_of_a_domain_before_the_first_message_is_kept_in_front_of_it() {
+    // SEQ-7.18
+    let scratch = Scratch::new();
+    let (mut archive, _) = Archive::open(scratch.path(), ArchiveLimits::default()).unwrap();
+    archive.note(SESSION, Entry::Advanced { now_ms: 3 }).unwrap();
+    archive.note(SESSION, Entry::Expelled { domain: 2 }).unwrap();
+    archive.note(SESSION, Entry::Admitted { domain: 2 }).unwrap();
+    archive.append(SESSION, &facts(), 5, &messages(&[report(1, 1, true)])[0], Vec::new).unwrap();
+    archive.close(SESSION, 9).unwrap();
+    let segments = segments(scratch.path()).unwrap();
+    let clock = segments[0].clock().unwrap().unwrap();
+    assert_eq!(clock[..2], [Entry::Admitted { domain: 2 }, Entry::Message { received_ms: 5 }]);
+}
+
+#[test]
+fn a_session_whose_name_is_taken_is_refused_and_what_was_archived_stays() {
+    let scratch = Scratch::new();
+    let message = &messages(&[report(1, 1, true)])[0];
+    for first in [true, false] {
+        let (mut archive, _) = Archive::open(scratch.path(), ArchiveLimits::default()).unwrap();
+        let appended = archive.append(SESSION, &facts(), 5, message, Vec::new);
+        assert_eq!(appended.is_ok(), first, "{appended:?}");
+        archive.close(SESSION, 9).unwrap();
+        assert_eq!(archive.last_session().unwrap(), Some(SESSION));
+        let segments = segments(scratch.path()).unwrap();
+        assert_eq!(segments.len(), 1);
+        assert_eq!(octets(&segments[0]), *message);
+        assert_eq!(segments[0].clock().unwrap().unwrap().len(), 2, "a message and the end");
+        assert_eq!(segments[0].facts().unwrap(), Some(facts()));
+    }
+}

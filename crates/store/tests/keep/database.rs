@@ -262,3 +262,13 @@ fn each_report_is_one_reading_and_an_outcome_alone_is_none() {
         assert_eq!(row.flags, report.snapshot.flags);
     }
 }
+
+#[test]
+fn sessions_can_be_made_to_begin_behind_those_that_an_archive_knows() {
+    let scratch = Scratch::new();
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 1).unwrap();
+    store.begin_behind(SessionId(41)).unwrap();
+    assert_eq!(store.open_session(&facts()).unwrap(), SessionId(42));
+    store.begin_behind(SessionId(7)).unwrap();
+    assert_eq!(store.open_session(&facts()).unwrap(), SessionId(43));
+}

@@ -238,6 +238,13 @@ impl Intake {
         }
         for domain in before.difference(&self.domains).copied() {
             out.raw.push(Part::Note(Entry::Expelled { domain }));
+            // Its messages are not looked at from here on, so that what is known of its templates
+            // need not hold any more when it comes back. What is refused is counted by them.
+            self.decoder.hand_over(domain, &mut self.refused);
+            for kind in [TemplateKind::Template, TemplateKind::Options] {
+                self.reading.bindings.remove(&(domain, kind));
+                out.raw.push(Part::Withdrawn { domain, kind, template: None });
+            }
         }
     }
 

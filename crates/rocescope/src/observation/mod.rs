@@ -91,6 +91,10 @@ pub struct Pipeline<S> {
     sink: S,
 }
 
+/// How far a file may start before the one in front of it ended and still follow it: the packets of
+/// several queues come to a rotating writer out of order by less.
+const OVERLAP_NS: u64 = 50_000_000;
+
 impl<S: Sink> Pipeline<S> {
     /// Nothing has been seen yet. At most `finals_waiting_max` final reports wait for the reading
     /// of a drop counter, and at most `mirror_sessions_max` mirror sessions are followed.
@@ -292,7 +296,7 @@ impl<S: Sink> Pipeline<S> {
         };
         let followed = mirror.is_none_or(|mirror| self.mirrored(&mirror));
         match body {
-            _ if record.damaged => self.damaged_on_the_link(&body),
+            _ if damaged(record) => self.damaged_on_the_link(&body),
             Frame::Roce(packet) if !followed => {
                 self.gap_between(&packet.addresses, Cause::MirrorNotFollowed);
             }
@@ -340,11 +344,16 @@ impl<S: Sink> Pipeline<S> {
     #[cold]
     fn time_of_file(&mut self, time_ns: u64) {
         self.file_starts = false;
-        if time_ns < self.time_ns {
-            self.sink.warn(
-                "a capture file starts before the one in front of it ended: are they in order?"
-                    .to_owned(),
-            );
+        let overlap_ns = self.time_ns.saturating_sub(time_ns);
+        if overlap_ns == 0 {
+            return;
+        }
+        self.sink.warn(format!(
+            "a capture file starts {} us before the one in front of it ended: are they in order, and \
+             does each packet stand in one of them only?",
+            overlap_ns.div_ceil(1000)
+        ));
+        if overlap_ns > OVERLAP_NS {
             self.gap(Cause::FilesOverlap);
             self.next_report_ns = None;
         }
@@ -607,6 +616,14 @@ impl<S: Sink> Visitor for Pipeline<S> {
             }
         }
     }
+}
+
+/// Whether a record cannot be what was on the link, by its own word or by its lengths: a frame has
+/// octets, and not fewer than were captured of it. Zeros behind the end of what was written look
+/// like that.
+fn damaged(record: &Record<'_>) -> bool {
+    let longer = u32::try_from(record.data.len()).is_ok_and(|len| len > record.original_len);
+    record.damaged || record.original_len == 0 || longer
 }
 
 /// A number of arrivals as a count.

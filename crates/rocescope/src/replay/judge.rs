@@ -108,6 +108,9 @@ impl Judge {
         if let Some(domains) = &mut self.rules.domains {
             domains.retain(|other| *other != domain);
         }
+        // Nothing of the domain is in the archive until it is admitted again.
+        self.decoder.forget(domain);
+        self.reports.bindings.retain(|(other, _), _| *other != domain);
     }
 
     /// The session has ended.

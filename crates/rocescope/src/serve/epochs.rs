@@ -185,12 +185,13 @@ pub(super) async fn history(
     Ok(json(body))
 }
 
-/// Appends a reading. `reportGaps` is how many reports are missing in front of it: where there are
-/// any, or where that is not known, its difference to the point before says nothing about when.
+/// Appends a reading. `reportGaps` is 0 where no report is missing in front of it. Where ids are
+/// left out, it is not known: reports that came together are kept as the last of them. The
+/// difference to the point before then says nothing about when.
 // SEQ-7.7
 fn point(body: &mut Vec<u8>, row: &HistoryRow, before: Option<u64>) {
     let missing = match before {
-        Some(before) => row.report_id.checked_sub(before).and_then(|step| step.checked_sub(1)),
+        Some(before) => (row.report_id.checked_sub(before) == Some(1)).then_some(0),
         // Readings in front of it may have been taken out.
         None => (row.report_id == 1).then_some(0),
     };

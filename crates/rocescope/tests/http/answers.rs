@@ -303,7 +303,8 @@ async fn the_points_of_an_epoch_say_where_reports_are_missing() {
     };
     let history = site.get("/api/v1/epochs/1/1/5/history").await;
     // Whether anything was kept in front of the first is not known.
-    assert_eq!(gaps(&history), [Value::Null, json!(0), json!(3)]);
+    // Nor, where ids are left out, whether these were missing or came together with the last.
+    assert_eq!(gaps(&history), [Value::Null, json!(0), Value::Null]);
     let third = &history["points"][2];
     assert_eq!(third["requestPacketTotalCount"], 7);
     assert_eq!(third["flags"], json!(["finalEpoch"]));

@@ -427,3 +427,20 @@ fn a_closed_epoch_is_reported_before_a_slow_input_ends() {
     assert_eq!((early.len(), early[0].requests), (1, 3));
     assert_eq!((late.len(), late[0].requests), (1, 2));
 }
+
+/// What a file system leaves behind the last octets that were written before it went down.
+#[test]
+fn zeros_behind_a_capture_that_was_cut_are_a_gap_and_not_its_end() {
+    let whole = Trace::from_frames(requests(0..20)).plain();
+    for at in [whole.len() - 30, whole.len() - 100] {
+        let mut octets = whole.clone();
+        octets.truncate(at);
+        octets.resize(at + 4096, 0);
+        let ended = of_octets(&octets, &[]);
+        for report in ended.json() {
+            let flags = report["flags"].as_array().expect("flags");
+            assert!(flags.contains(&"captureDiscontinuity".into()), "{report}");
+        }
+        assert!(!ended.json().is_empty(), "{}", ended.err);
+    }
+}

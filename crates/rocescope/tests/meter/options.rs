@@ -187,7 +187,11 @@ fn files_out_of_order_are_warned_about_and_break_the_epochs() {
     let found = epochs(&ended.json());
     let gaps = found.iter().filter(|epoch| epoch.has("captureDiscontinuity")).count();
     assert_eq!((found.len(), gaps), (2, 1));
-    assert!(ended.err.contains("are they in order?"), "{}", ended.err);
+    assert!(
+        ended.err.contains("are they in order, and does each packet stand in one of them only?"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]

@@ -185,7 +185,10 @@ fn several_files_in_their_order_are_one_capture() {
                 .collect();
             let ended = good(&files, &["--window", &base.window.to_string()]);
             assert_eq!(epochs(&ended.json()), base.epochs, "{} in {parts} files", base.name);
-            assert!(!ended.err.contains("warning"), "{}", ended.err);
+            // The times of one go back by 31 ms where it is split.
+            let told = ended.err.contains("before the one in front of it ended");
+            assert!(!ended.err.contains("warning") || told, "{}", ended.err);
+            assert!(!told || base.name == "two-pkeys.pcap", "{}", ended.err);
         }
     }
 }

@@ -180,6 +180,30 @@ impl Decoder {
         self.templates
     }
 
+    /// Forgets all templates of a domain, and where its sequence numbers stand: for a reader that does
+    /// not see its messages for a while, in which the templates may change. Data that follow cannot
+    /// be read before they are told of anew.
+    pub fn forget(&mut self, domain: u32) {
+        self.take(domain);
+    }
+
+    /// As [`Decoder::forget`], and another session knows them instead, where it has room.
+    pub fn hand_over(&mut self, domain: u32, to: &mut Self) {
+        let Some(known) = self.take(domain) else { return };
+        let room = to.domains.len() < to.limits.domains_max
+            && to.templates + known.len() <= to.limits.templates_max;
+        if room && !to.domains.contains_key(&domain) {
+            to.templates += known.len();
+            to.domains.insert(domain, known);
+        }
+    }
+
+    fn take(&mut self, domain: u32) -> Option<Domain> {
+        let known = self.domains.remove(&domain)?;
+        self.templates -= known.len();
+        Some(known)
+    }
+
     /// Reads one whole message, no more and no less ([`frame`](super::frame) finds it), and shows
     /// what is in it in wire order. Allocates for templates and learned elements only.
     ///

@@ -65,6 +65,11 @@ impl Domain {
         })
     }
 
+    /// How many templates there are.
+    pub(super) fn len(&self) -> usize {
+        self.tables.iter().map(BTreeMap::len).sum()
+    }
+
     /// Says whether there is one more now.
     pub(super) fn set(&mut self, kind: TemplateKind, template: u16, standing: Standing) -> bool {
         self.tables[index(kind)].insert(template, standing).is_none()

@@ -316,6 +316,38 @@ fn a_domain_that_is_taken_away_is_refused_from_then_on() {
     assert_eq!(epochs(&ended(intake, 20)), [(1, 1, 1, Outcome::Incomplete)]);
 }
 
+/// The peer may have changed its templates while nobody looked.
+// SEQ-7.1, SEQ-7.15
+#[test]
+fn templates_of_a_domain_that_was_taken_away_are_forgotten_and_still_count_what_is_refused() {
+    let mut intake = intake();
+    let told = exported(1, &[report(1, 1, 1)]);
+    let data = data_alone(&exported(1, &[report(1, 1, 1), report(1, 2, 2)]));
+    taken(&mut intake, &told, 10);
+    intake.authorise([2], &mut Taken::default());
+    let out = taken(&mut intake, &data, 10);
+    assert_eq!(refusals(&out.changes), [(1, "foreignDomain", 1)]);
+    intake.authorise([1, 2], &mut Taken::default());
+    let before = intake.counts().undecodable_sets;
+    let out = taken(&mut intake, &data, 10);
+    assert_eq!(epochs(&out.changes), []);
+    assert_eq!(intake.counts().undecodable_sets, before + 1);
+    let out = taken(&mut intake, &exported(1, &[report(1, 2, 2)]), 10);
+    assert_eq!(epochs(&out.changes), [(1, 1, 2, Outcome::Active)]);
+}
+
+/// The last message of a stream.
+fn data_alone(stream: &[u8]) -> Vec<u8> {
+    let mut rest = stream;
+    loop {
+        let len = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        if len == rest.len() {
+            return rest.to_vec();
+        }
+        rest = &rest[len..];
+    }
+}
+
 #[test]
 fn what_is_no_ipfix_ends_the_session_and_is_told_in_a_line() {
     for (octets, expected) in [

@@ -126,7 +126,7 @@ impl Play {
                 self.meter.violation(&words.stream(), time_ns, read, &mut out);
             }
             "gap" => self.meter.capture_gap(Cause::CaptureGap, &mut out),
-            "generation" => self.meter.new_generation(&words.stream(), &mut out),
+            "generation" => _ = self.meter.new_generation(&words.stream(), &mut out),
             "reprovision" => return vec![self.meter.reprovision(&words.stream()).to_string()],
             "idle" => self.meter.advance_time(time_ns, &mut out),
             "finish" => self.meter.finish(&mut out),

@@ -98,7 +98,11 @@ impl Live {
             }
             Step::Drop { domain } => self.session.dropped(*domain),
             Step::Admit { domain } => _ = self.admitted.insert(*domain),
-            Step::Expel { domain } => _ = self.admitted.remove(domain),
+            // What was known of its templates need not hold any more when it comes back.
+            Step::Expel { domain } => {
+                self.admitted.remove(domain);
+                self.bound.remove(domain);
+            }
             Step::Message { .. } | Step::Nonsense { .. } | Step::Killed => {}
         }
     }

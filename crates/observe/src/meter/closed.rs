@@ -54,7 +54,7 @@ pub enum Cause {
     MirrorNotFollowed,
     /// A frame that this program does not take apart far enough to say what it is.
     Unreadable,
-    /// A packet that the capture marks as damaged on the link.
+    /// A packet that the capture marks as damaged on the link, or whose lengths cannot be.
     Damaged,
     /// A packet whose captured part ends before its BTH does.
     CaptureTruncated,
@@ -135,7 +135,9 @@ impl fmt::Display for Cause {
                 f.write_str("a mirror session beyond those whose numbers are followed")
             }
             Self::Unreadable => f.write_str("a frame that may have been RoCEv2 and was not read"),
-            Self::Damaged => f.write_str("a packet that the capture marks as damaged"),
+            Self::Damaged => f.write_str(
+                "a packet that the capture marks as damaged, or whose lengths cannot be",
+            ),
             Self::CaptureTruncated => f.write_str("a packet was captured too short for its BTH"),
             Self::Fragment => f.write_str("an IP fragment sent to the RoCEv2 port"),
             Self::LengthLies => f.write_str("a datagram whose lengths reach beyond the frame"),

@@ -130,7 +130,11 @@ static SESSION: [Column; SESSION_NUMBERS] = [
     counter("otherTransports", "other_transports_total", "Packets of transports other than RC"),
     counter("unknownLink", "frames_unknown_link_total", "Frames of a link that has no RoCEv2"),
     counter("pfc", "pfc_frames_total", "Priority flow control frames, received or sent"),
-    counter("damaged", "frames_damaged_total", "Frames that the capture marks as damaged"),
+    counter(
+        "damaged",
+        "frames_damaged_total",
+        "Frames that the capture marks as damaged, or whose lengths cannot be",
+    ),
     counter("beforeTime", "requests_before_time_total", "Requests before any time was known"),
     counter("withoutTime", "frames_without_time_total", "Packets without a time of their own"),
     counter("captureDrops", "capture_drops_total", "Frames that the capture says it dropped"),

@@ -49,10 +49,9 @@ impl Disk {
         let directory = &config.store.directory.path;
         let (results, raw) = Self::limits(config);
         let of = |error: StoreError| format!("store.directory: {error}");
-        let (store, recovery) =
+        let (mut store, recovery) =
             Store::open(directory, results, Clock::new().now_ms()).map_err(of)?;
         // Cut to what was published, and only then are the marks not needed any more.
-        let mut store = store;
         let marks = store.marks().map_err(of)?;
         let (archive, repairs) =
             Archive::open_at(&directory.join(ARCHIVE), raw, &marks).map_err(of)?;

@@ -15,7 +15,7 @@ mod metrics;
 mod raw;
 mod refusal;
 mod run;
-mod session;
+pub(crate) mod session;
 mod sink;
 mod times;
 mod writer;

@@ -142,7 +142,10 @@ impl Found {
         *self.carried.entry(around).or_default() += 1;
         self.opcodes[usize::from(packet.bth.opcode.0)] += 1;
         let observed = classify(&packet.bth, packet.transport_len, packet.lie);
-        self.tally.packet(observed, || packet.extension_captured());
+        self.tally.packet(observed);
+        if matches!(observed, Observed::Request(_)) && !packet.extension_captured() {
+            self.tally.extension_cut += 1;
+        }
         match observed {
             // Responses have an entry too, which is no stream of requests. SEQ-3.4
             Observed::Request(_) | Observed::Violation(_) | Observed::Response => {}

@@ -155,7 +155,11 @@ pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
         (tally.extension_cut, "requests whose extension header was cut by the capture: counted"),
         (tally.unknown_link, "frames of a link type that carries no RoCEv2"),
         (tally.capture_drops, "packets that the capture says it dropped"),
-        (tally.damaged, "frames that the capture marks as damaged: attributed to nothing"),
+        (
+            tally.damaged,
+            "frames that the capture marks as damaged, or whose lengths cannot be: attributed to \
+             nothing",
+        ),
         (tally.mirror_restarts, "times that a mirror's numbers started anew"),
         (tally.mirror_missing, "packets that the mirror numbered and that are not here"),
         (tally.mirror_behind, "mirrored packets whose number was not above the latest"),

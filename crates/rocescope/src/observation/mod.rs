@@ -410,7 +410,7 @@ impl<S: Sink> Pipeline<S> {
     /// position.
     #[inline(never)]
     fn no_request(&mut self, observed: Observed) {
-        self.tally.packet(observed, || true);
+        self.tally.packet(observed);
         // SEQ-3.4: nothing else touches a stream.
         if let Observed::Violation(violation) = observed {
             let key = self.waiting[self.waiting_len].key;

@@ -28,7 +28,8 @@ pub struct Tally {
     pub pfc: u64,
     /// Priority flow control frames that were sent, by the capture's word.
     pub pfc_outbound: u64,
-    /// Frames that the capture marks as damaged on the link; they are counted nowhere else.
+    /// Frames that the capture marks as damaged on the link, or whose lengths cannot be; they are
+    /// counted nowhere else.
     pub damaged: u64,
     /// Requests in front of any packet with a time; not metered.
     pub before_time: u64,
@@ -64,14 +65,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A RoCEv2 packet, and whether its extension header was captured in full.
-    #[inline(always)]
-    pub fn packet(&mut self, observed: Observed, extension_captured: impl FnOnce() -> bool) {
+    /// A RoCEv2 packet.
+    pub fn packet(&mut self, observed: Observed) {
         match observed {
-            Observed::Request(_) => {
-                self.requests += 1;
-                self.extension_cut += u64::from(!extension_captured());
-            }
+            Observed::Request(_) => self.requests += 1,
             Observed::Violation(_) => self.violations += 1,
             Observed::Response => self.responses += 1,
             Observed::Cnp => self.cnps += 1,

@@ -35,6 +35,7 @@ use super::pool::Pool;
 use super::{State, endpoints};
 use crate::collector::admission::{Handshake, Handshakes};
 use crate::collector::greeting::Greeting;
+use crate::collector::session::stopped;
 use crate::collector::{Listening, Metrics};
 use crate::config::{Collector, Http};
 
@@ -169,11 +170,6 @@ impl Shared {
             answer_timeout: Duration::from_secs(limits.http_answer_timeout_s),
         }
     }
-}
-
-/// Ends when all is to end.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    _ = stop.wait_for(|stop| *stop).await;
 }
 
 async fn listening(listener: TcpListener, shared: Arc<Shared>) {

@@ -5,23 +5,24 @@
 //! What this decides is only when something happened relative to the packets around it. What it
 //! means for an epoch is `observe`'s to say.
 
+mod gaps;
 mod tally;
 
-use observe::coverage::{Coverage, MirrorSequence, MirrorStep};
+use observe::coverage::{Coverage, MirrorSequence};
 use observe::meter::{Arrival, BATCH, Cause, Closed, EpochIds, Meter, MeterCounts};
 use observe::provision::Provisioning;
 use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
-use wire::capture::{Record, Statistics};
+use wire::capture::Record;
 use wire::frame::{
-    Addresses, Decoded, Fault, Frame, Layer, Lie, LinkType, Located, Mirror, MirrorKind, Packet,
-    common, decode, decode_sliced,
+    Addresses, Decoded, Frame, Layer, Lie, LinkType, Located, MirrorKind, Packet, common, decode,
+    decode_sliced,
 };
 use wire::icrc::{self, IcrcVerdict};
 
 pub use tally::Tally;
 
-use crate::capture::{DropCounter, Drops, Item, Visitor};
+use crate::capture::{DropCounter, Item, Visitor};
 
 /// How frames are looked at; the same for a whole run.
 #[derive(Clone, Copy, Debug)]
@@ -317,16 +318,6 @@ impl<S: Sink> Pipeline<S> {
         }
     }
 
-    /// As with a wrong ICRC: what the frame says cannot be relied on.
-    // SEQ-3.8, PFC-count.4
-    fn damaged_on_the_link(&mut self, body: &Frame) {
-        self.tally.damaged += 1;
-        match body {
-            Frame::Roce(packet) => self.gap_between(&packet.addresses, Cause::Damaged),
-            _ => self.gap(Cause::Damaged),
-        }
-    }
-
     /// The time of the next packet.
     #[inline(always)]
     fn time(&mut self, time_ns: u64) {
@@ -459,103 +450,6 @@ impl<S: Sink> Pipeline<S> {
             _ => self.tally.icrc_not_checked += 1,
         }
         true
-    }
-
-    // SEQ-3.7, SEQ-3.8
-    fn fault(&mut self, fault: &Fault) {
-        self.tally.fault(fault);
-        let cause = match fault {
-            // A later fragment says nothing of its port; its first fragment did what was needed.
-            Fault::Fragment { roce, .. } if !roce => return,
-            Fault::Fragment { .. } | Fault::CarrierFragment { .. } => Cause::Fragment,
-            Fault::Truncated { .. } => Cause::CaptureTruncated,
-            Fault::LengthLies { .. } => Cause::LengthLies,
-            // All of it was seen, and it is no request of any connection.
-            Fault::NoRoomForBth { .. } => return,
-        };
-        match fault.addresses() {
-            Some(addresses) => self.gap_between(&addresses, cause),
-            None => self.gap(cause),
-        }
-    }
-
-    /// Reads the number of a mirrored packet. Says whether its session is followed.
-    // SEQ-3.7, SEQ-10.3
-    fn mirrored(&mut self, mirror: &Mirror) -> bool {
-        let Some(sequence) = mirror.sequence else { return true };
-        let session = (mirror.addresses, mirror.kind, mirror.session);
-        match self.mirror.step(session, sequence) {
-            MirrorStep::Next => {}
-            MirrorStep::Behind => self.tally.mirror_behind += 1,
-            MirrorStep::NotFollowed => {
-                self.tally.mirror_not_followed += 1;
-                return false;
-            }
-            MirrorStep::Restarted => {
-                self.tally.mirror_restarts += 1;
-                self.gap(Cause::MirrorRestarted);
-            }
-            MirrorStep::Missing(count) => {
-                self.tally.mirror_missing += u64::from(count);
-                self.gap(Cause::MirrorGap);
-            }
-        }
-        true
-    }
-
-    /// Drops that are said to lie between this packet and the one before on its interface.
-    fn drops_before(&mut self, interface: u32, drops: u64) {
-        self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops);
-        if let Some(counter) = self.counter(interface) {
-            counter.drops.tell(drops);
-        }
-        self.reading(interface, drops > 0);
-    }
-
-    fn statistics(&mut self, statistics: &Statistics) {
-        let Some(counter) = self.counter(statistics.interface) else { return };
-        let Some(Drops { packets, reset }) = counter.drops.read(statistics) else { return };
-        self.tally.capture_drops = self.tally.capture_drops.saturating_add(packets);
-        self.reading(statistics.interface, reset || packets > 0);
-    }
-
-    fn counter(&mut self, interface: u32) -> Option<&mut Counter> {
-        self.counters.get_mut(usize::try_from(interface).ok()?)
-    }
-
-    /// A reading of an interface's drop counter.
-    fn reading(&mut self, interface: u32, dropped: bool) {
-        if dropped {
-            self.gap(Cause::CaptureDrops);
-        } else {
-            self.flush();
-        }
-        self.reading_at(interface, self.position(), dropped);
-    }
-
-    fn reading_at(&mut self, interface: u32, position: u64, dropped: bool) {
-        let Some(counter) = self.counter(interface).map(|counter| counter.number) else { return };
-        let sink = &mut self.sink;
-        self.coverage.reading(counter, position, dropped, &mut |c| sink.closed(c));
-    }
-
-    /// The counters of a section will not be read again.
-    fn end_counters(&mut self) {
-        self.flush();
-        let sink = &mut self.sink;
-        self.coverage.finish(&mut |c| sink.closed(c));
-        self.counters.clear();
-    }
-
-    fn gap(&mut self, cause: Cause) {
-        self.flush();
-        self.sink.interrupted();
-        self.on_meter(|meter, out| meter.capture_gap(cause, &mut |c| out(c)));
-    }
-
-    fn gap_between(&mut self, addresses: &Addresses, cause: Cause) {
-        self.flush();
-        self.on_meter(|meter, out| meter.capture_gap_between(addresses, cause, &mut |c| out(c)));
     }
 
     /// Reports of all epochs that have changed.

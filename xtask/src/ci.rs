@@ -32,6 +32,8 @@ fn step(directory: &Path, name: &str, arguments: &[&str]) -> anyhow::Result<()> 
     let status = Command::new(env!("CARGO"))
         .args(arguments)
         .current_dir(directory)
+        // What only a second build would use takes as much disk as the programs themselves.
+        .env("CARGO_INCREMENTAL", "0")
         .status()
         .with_context(|| format!("{name}: cargo does not start"))?;
     if !status.success() {

@@ -1,18 +1,21 @@
 //! From packets to epochs: contexts, their bounds, and every way in which an epoch closes
 //! (sequence draft, sections 3 and 4).
 //!
-//! The meter is fed batches of [`Arrival`]s in the order of observation. It knows nothing of
+//! The meter is fed [`Batch`]es of requests in the order of observation. It knows nothing of
 //! frames, files or transport; what it closes it hands to the caller at once, as [`Closed`].
 //! Whether the capture was complete meanwhile is [`crate::coverage`]'s to say.
 
+mod batch;
 mod closed;
 mod context;
 mod index;
 mod roster;
 mod table;
 
-use wire::frame::{Addresses, Family, Namespace};
+use wire::frame::Addresses;
 
+use batch::{Arrival, Burst};
+pub use batch::{BATCH, Batch};
 pub use closed::{Cause, Closed};
 use context::{Context, Standing};
 use index::Tag;
@@ -25,41 +28,6 @@ use crate::request::Violation;
 use crate::sequence::{Discontinuity, Sequence, Step};
 use crate::serial::Psn;
 use crate::window::Labels;
-
-/// Arrivals that are looked up together: enough for the memory system to work on several at once.
-pub const BATCH: usize = 128;
-
-/// One eligible request.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// The stream that the packet names.
-    pub key: StreamKey,
-    /// Its sequence number.
-    pub psn: Psn,
-    /// When it was observed, nanoseconds since 1970.
-    pub time_ns: u64,
-}
-
-impl Arrival {
-    /// Of no stream: what a place for arrivals holds before there is one.
-    pub const EMPTY: Self = Self {
-        key: StreamKey {
-            addresses: Addresses { family: Family::V4, source: [0; 16], destination: [0; 16] },
-            namespace: Namespace { outer_vlan: 0, inner_vlan: 0, segment: 0 },
-            qp: 0,
-            pkey: 0,
-        },
-        psn: Psn::new(0),
-        time_ns: 0,
-    };
-}
-
-/// Arrivals of one stream behind each other, and what its context is found by.
-#[derive(Clone, Copy, Default)]
-struct Burst {
-    len: usize,
-    tag: Tag,
-}
 
 /// The bounds of a meter. All of them are shown to operators.
 // SEQ-10.3
@@ -161,43 +129,33 @@ impl Meter {
         self.table.len()
     }
 
-    /// Follows arrivals in their order. Lookups of up to [`BATCH`] overlap, and a burst of one
-    /// stream needs a single one.
-    pub fn observe(&mut self, arrivals: &[Arrival], out: &mut impl FnMut(Closed)) {
-        for batch in arrivals.chunks(BATCH) {
-            let mut bursts = [Burst::default(); BATCH];
-            let mut count = 0;
-            for burst in batch.chunk_by(|one, next| one.key == next.key) {
-                bursts[count] = Burst { len: burst.len(), tag: self.table.tag(&burst[0].key) };
-                count += 1;
-            }
-            let bursts = &bursts[..count];
-            let mut found = [None; BATCH];
-            for (found, burst) in found.iter_mut().zip(bursts) {
-                *found = self.table.candidate(burst.tag);
-            }
-            self.table.touch(&found[..count]);
-            let mut rest = batch;
-            for (burst, found) in bursts.iter().zip(found) {
-                let (arrivals, behind) = rest.split_at(burst.len);
-                self.arrive(arrivals, burst.tag, found, out);
-                rest = behind;
-            }
+    /// Follows requests in their order. Lookups overlap, and a burst of one stream needs a single
+    /// one.
+    pub fn observe(&mut self, batch: &Batch, out: &mut impl FnMut(Closed)) {
+        let keys = batch.keys();
+        let mut tags = [Tag::default(); BATCH];
+        let mut found = [None; BATCH];
+        for ((key, tag), found) in keys.iter().zip(&mut tags).zip(&mut found) {
+            *tag = self.table.tag(key);
+            *found = self.table.candidate(*tag);
+        }
+        self.table.touch(&found[..keys.len()]);
+        for ((burst, tag), found) in batch.bursts().zip(tags).zip(found) {
+            self.arrive(&burst, tag, found, out);
         }
     }
 
-    /// A burst: all of one stream.
     #[inline]
     fn arrive(
         &mut self,
-        burst: &[Arrival],
+        burst: &Burst<'_>,
         tag: Tag,
         candidate: Option<u32>,
         out: &mut impl FnMut(Closed),
     ) {
-        let key = &burst[0].key;
+        let key = burst.key;
         let mut found = candidate.filter(|index| self.table[*index].key == *key);
-        let mut rest = burst;
+        let mut rest = burst.arrivals;
         while let [arrival, behind @ ..] = rest {
             self.now_ns = self.now_ns.max(arrival.time_ns);
             let mut together = rest;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use observe::collect::{Epoch, Limits, Retired, Session, Verdict};
 use observe::export::{Exporter, Numbering};
-use observe::meter::{Arrival, Cause, Closed, Meter, Settings};
+use observe::meter::{Batch, Cause, Closed, Meter, Settings};
 use observe::profile::{Binding, Lengths};
 use observe::provision::{Provisioning, Rule};
 use observe::report::Report;
@@ -118,7 +118,10 @@ impl Play {
             "request" => {
                 let key = words.stream();
                 for psn in words.list("psn") {
-                    self.meter.observe(&[Arrival { key, psn: Psn::new(psn), time_ns }], &mut out);
+                    let mut batch = Batch::new();
+                    *batch.next_key() = key;
+                    batch.push(Psn::new(psn), time_ns);
+                    self.meter.observe(&batch, &mut out);
                 }
             }
             "violation" => {

@@ -1,11 +1,11 @@
 //! Each cause of closure, with the flags of its final report.
 
-use observe::meter::{Arrival, Cause, Limits, Settings, WhenFull};
+use observe::meter::{Cause, Limits, Settings, WhenFull};
 use observe::provision::{Attestation, Generation, Match, Provisioning, Rule};
 use observe::report::Flags;
 use observe::serial::Psn;
 
-use crate::driver::{Driver, MS, READ, everything, stream, window};
+use crate::driver::{Arrival, Driver, MS, READ, everything, stream, window};
 
 fn rules(change: impl Fn(&mut Rule)) -> Provisioning {
     let mut rules = Rule::everything(window(8)).to_vec();
@@ -285,10 +285,10 @@ fn bursts_are_followed_as_if_each_request_came_by_itself() {
             (Driver::new(settings(idle_ns, when_full)), Driver::new(settings(idle_ns, when_full)));
         let arrivals = bursts(4000);
         for part in arrivals.chunks(333) {
-            together.meter.observe(part, &mut |c| together.closed.push(c));
+            together.observe(part);
         }
         for arrival in &arrivals {
-            alone.meter.observe(std::slice::from_ref(arrival), &mut |c| alone.closed.push(c));
+            alone.observe(std::slice::from_ref(arrival));
         }
         assert_eq!(together.meter.counts(), alone.meter.counts());
         assert!(together.closed.len() > 100, "the bursts close epochs");

@@ -1,6 +1,6 @@
 //! A meter with a short way to say what arrives.
 
-use observe::meter::{Arrival, Cause, Closed, Meter, Settings};
+use observe::meter::{Batch, Cause, Closed, Meter, Settings};
 use observe::provision::{Provisioning, Rule};
 use observe::report::StreamKey;
 use observe::request::Violation;
@@ -42,6 +42,14 @@ pub struct Driver {
     pub time_ns: u64,
 }
 
+/// A request.
+#[derive(Clone, Copy)]
+pub struct Arrival {
+    pub key: StreamKey,
+    pub psn: Psn,
+    pub time_ns: u64,
+}
+
 impl Driver {
     pub fn new(settings: Settings) -> Self {
         let meter = Meter::new(everything(8), settings);
@@ -65,8 +73,20 @@ impl Driver {
             arrivals.push(Arrival { key, psn: Psn::new(*psn), time_ns: self.time_ns });
             self.time_ns += MS;
         }
+        self.observe(&arrivals);
+    }
+
+    /// In batches that are as full as they can be.
+    pub fn observe(&mut self, arrivals: &[Arrival]) {
         let closed = &mut self.closed;
-        self.meter.observe(&arrivals, &mut |c| closed.push(c));
+        let mut batch = Batch::new();
+        for (index, arrival) in arrivals.iter().enumerate() {
+            *batch.next_key() = arrival.key;
+            if batch.push(arrival.psn, arrival.time_ns) || index + 1 == arrivals.len() {
+                self.meter.observe(&batch, &mut |c| closed.push(c));
+                batch.clear();
+            }
+        }
     }
 
     pub fn gap(&mut self) {

@@ -9,7 +9,7 @@ mod gaps;
 mod tally;
 
 use observe::coverage::{Coverage, MirrorSequence};
-use observe::meter::{Arrival, BATCH, Cause, Closed, EpochIds, Meter, MeterCounts};
+use observe::meter::{Batch, Cause, Closed, EpochIds, Meter, MeterCounts};
 use observe::provision::Provisioning;
 use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
@@ -75,9 +75,8 @@ pub struct Pipeline<S> {
     coverage: Coverage<Closed>,
     counters: Vec<Counter>,
     mirror: MirrorSequence<MirrorSession>,
-    /// Requests that wait for a full batch: the first `waiting_len` of these.
-    waiting: [Arrival; BATCH],
-    waiting_len: usize,
+    /// Requests that wait for a full batch.
+    waiting: Batch,
     /// Whether frames may be decoded the short way.
     short_way: bool,
     report_interval_ns: Option<u64>,
@@ -113,8 +112,7 @@ impl<S: Sink> Pipeline<S> {
             coverage: Coverage::new(finals_waiting_max),
             counters: Vec::new(),
             mirror: MirrorSequence::new(mirror_sessions_max),
-            waiting: [Arrival::EMPTY; BATCH],
-            waiting_len: 0,
+            waiting: Batch::new(),
             short_way: observation.layer == Layer::Outer
                 && !observation.check_icrc
                 && !observation.sliced,
@@ -178,7 +176,7 @@ impl<S: Sink> Pipeline<S> {
     /// What was observed so far.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
-        tally.requests += count(self.waiting_len);
+        tally.requests += count(self.waiting.len());
         tally
     }
 
@@ -366,19 +364,18 @@ impl<S: Sink> Pipeline<S> {
         if self.observation.check_icrc && !self.icrc_allows(frame, packet) {
             return;
         }
-        let key = &mut self.waiting[self.waiting_len].key;
+        let key = self.waiting.next_key();
         (key.addresses, key.namespace) = (packet.addresses, packet.namespace);
         self.identified(packet.located(), packet.lie);
     }
 
-    /// A packet whose addresses and namespace stand in the next place for an arrival.
+    /// A packet whose addresses and namespace stand in the next place for a key.
     #[inline(always)]
     fn identified(&mut self, found: Located, lie: Option<Lie>) {
-        let arrival = &mut self.waiting[self.waiting_len];
-        (arrival.key.qp, arrival.key.pkey) = (found.bth.qp, found.bth.pkey);
+        let key = self.waiting.next_key();
+        (key.qp, key.pkey) = (found.bth.qp, found.bth.pkey);
         match classify(&found.bth, found.transport_len, lie) {
             Observed::Request(psn) => {
-                (arrival.psn, arrival.time_ns) = (psn, self.time_ns);
                 if !found.extension_captured() {
                     self.tally.extension_cut += 1;
                 }
@@ -388,8 +385,7 @@ impl<S: Sink> Pipeline<S> {
                     self.tally.before_time += 1;
                     return;
                 }
-                self.waiting_len += 1;
-                if self.waiting_len == BATCH {
+                if self.waiting.push(psn, self.time_ns) {
                     self.flush();
                 }
             }
@@ -397,14 +393,14 @@ impl<S: Sink> Pipeline<S> {
         }
     }
 
-    /// A packet whose identity stands in the next place for an arrival, and which takes no
+    /// A packet whose identity stands in the next place for a key, and which takes no
     /// position.
     #[inline(never)]
     fn no_request(&mut self, observed: Observed) {
         self.tally.packet(observed);
         // SEQ-3.4: nothing else touches a stream.
         if let Observed::Violation(violation) = observed {
-            let key = self.waiting[self.waiting_len].key;
+            let key = *self.waiting.next_key();
             self.violation(&key, violation);
         }
     }
@@ -430,11 +426,11 @@ impl<S: Sink> Pipeline<S> {
     fn flush(&mut self) {
         let position = self.position();
         let (coverage, sink) = (&mut self.coverage, &mut self.sink);
-        self.tally.requests += count(self.waiting_len);
-        self.meter.observe(&self.waiting[..self.waiting_len], &mut |closed| {
+        self.tally.requests += count(self.waiting.len());
+        self.meter.observe(&self.waiting, &mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
-        self.waiting_len = 0;
+        self.waiting.clear();
     }
 
     // SEQ-3.8: a packet that fails names no stream for certain, so it is a fault of the capture.
@@ -470,7 +466,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
         }
         self.tally.frames += 1;
         if self.short_way && record.link == Ok(LinkType::Ethernet) && !record.damaged {
-            let key = &mut self.waiting[self.waiting_len].key;
+            let key = self.waiting.next_key();
             let (addresses, namespace) = (&mut key.addresses, &mut key.namespace);
             if let Some(found) = common(record.data, record.original_len, addresses, namespace) {
                 return self.identified(found, None);

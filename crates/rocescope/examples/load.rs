@@ -20,7 +20,7 @@ use observe::report::{Flags, Report, Snapshot, StreamKey};
 use observe::sequence::Counts;
 use observe::window::Window;
 use rocescope::collector::intake::{Bounds, Intake, Taken};
-use rocescope::collector::{Change, Disk, Rules, SessionFacts, Sink as _, latest_only};
+use rocescope::collector::{Disk, Pending, Rules, SessionFacts, Sink as _};
 use rocescope::config::read_collector;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -38,6 +38,13 @@ fn main() -> Result<(), Failure> {
     let arguments: Vec<_> = std::env::args().collect();
     match &arguments[1..] {
         [word, directory] if word == "discard" => discard(Path::new(directory)),
+        // For a profile of what this process does alone.
+        [word, directory, epochs, rounds] if word == "parts" => {
+            let directory = Path::new(directory);
+            let stream = octets(epochs.parse()?, rounds.parse()?)?;
+            println!("{:?}", parts(&configured(directory)?, &stream)?);
+            Ok(())
+        }
         [program, directory, reports] => {
             measure(Path::new(program), Path::new(directory), reports.parse()?)
         }
@@ -171,12 +178,7 @@ fn discard(directory: &Path) -> Result<(), Failure> {
 }
 
 fn measure(program: &Path, directory: &Path, reports: u64) -> Result<(), Failure> {
-    _ = fs::remove_dir_all(directory);
-    rocescope::pki::init(directory)?;
-    let config = directory.join("collector.toml");
-    let text = fs::read_to_string(&config)?;
-    let text = text.replace("4740", "0").replace("8080", "0");
-    fs::write(&config, text + "\n[limits]\nepochs_max = 1000000\nclosed_retention_s = 1\n")?;
+    let config = configured(directory)?;
     println!(
         "| reports in turn of | what | reports/s of one core | us/report | of reading alone |"
     );
@@ -207,6 +209,17 @@ fn measure(program: &Path, directory: &Path, reports: u64) -> Result<(), Failure
         row("of it, everything else (TLS, queues, threads)", whole - parts.iter().sum::<f64>());
     }
     open_epochs(program, directory, &config)
+}
+
+/// A directory with certificates and a collector's configuration.
+fn configured(directory: &Path) -> Result<PathBuf, Failure> {
+    _ = fs::remove_dir_all(directory);
+    rocescope::pki::init(directory)?;
+    let config = directory.join("collector.toml");
+    let text = fs::read_to_string(&config)?;
+    let text = text.replace("4740", "0").replace("8080", "0");
+    fs::write(&config, text + "\n[limits]\nepochs_max = 1000000\nclosed_retention_s = 1\n")?;
+    Ok(config)
 }
 
 fn collected(
@@ -265,7 +278,7 @@ fn parts(config: &Path, stream: &[u8]) -> Result<[f64; 3], Failure> {
     })?;
     let mut intake = Intake::new(id, Mapping::default(), [1], bounds, 1);
     let mut seconds = [Duration::ZERO; 3];
-    let mut changes = Vec::new();
+    let mut pending = Pending::default();
     for piece in stream.chunks(PIECE) {
         let mut taken = Taken::default();
         let began = Instant::now();
@@ -274,23 +287,19 @@ fn parts(config: &Path, stream: &[u8]) -> Result<[f64; 3], Failure> {
         let began = Instant::now();
         disk.archive(id, &mut taken.raw)?;
         seconds[1] += began.elapsed();
-        changes.append(&mut taken.changes);
+        let began = Instant::now();
+        taken.changes.drain(..).for_each(|change| pending.add(change));
         // As large as batches become when the store is what takes longest.
-        if changes.len() >= 30_000 {
-            let began = Instant::now();
-            disk.apply(&latest(&mut changes))?;
-            seconds[2] += began.elapsed();
+        if pending.changes().len() >= 262_144 {
+            disk.apply(pending.changes())?;
+            pending.clear();
         }
+        seconds[2] += began.elapsed();
     }
     let began = Instant::now();
-    disk.apply(&latest(&mut changes))?;
+    disk.apply(pending.changes())?;
     seconds[2] += began.elapsed();
     Ok(seconds.map(|all| all.as_secs_f64()))
-}
-
-fn latest(changes: &mut Vec<Change>) -> Vec<Change> {
-    latest_only(changes);
-    std::mem::take(changes)
 }
 
 /// A million epochs, open at once.

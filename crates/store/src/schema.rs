@@ -204,6 +204,9 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     connection.execute_batch(crate::marks::TABLE).map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
+    // Pages by which one statement could be undone: half of the time goes into writing them to a
+    // file. No statement of the writer's changes more than a thousand rows.
+    connection.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

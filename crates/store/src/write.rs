@@ -188,16 +188,19 @@ impl Store {
         let mut retained = Retained::default();
         let results = before(now_ms, self.limits.results_age_max_ms);
         let readings = before(now_ms, self.limits.history_age_max_ms);
+        let at_a_time = signed(REMOVED_AT_A_TIME);
         if let Some(time) = readings {
-            retained.readings_removed += self.transaction(false, |transaction, _| {
-                count(transaction.execute("DELETE FROM history WHERE received_ms < ?1", [time])?)
-            })?;
+            while let removed @ 1.. = self.remove_readings(time, at_a_time)? {
+                retained.readings_removed += removed;
+            }
         }
         if let Some(time) = results {
-            let (epochs, readings) =
-                self.transaction(false, |transaction, _| remove_epochs(transaction, time, -1))?;
-            retained.epochs_removed += epochs;
-            retained.readings_removed += readings;
+            while let (epochs @ 1.., readings) = self
+                .transaction(false, |transaction, _| remove_epochs(transaction, time, at_a_time))?
+            {
+                retained.epochs_removed += epochs;
+                retained.readings_removed += readings;
+            }
         }
         self.retain_octets(&mut retained)?;
         if let Some(time) = results {
@@ -214,13 +217,7 @@ impl Store {
         let most = self.limits.octets_max / 10 * 9;
         let at_a_time = signed(REMOVED_AT_A_TIME);
         while self.octets()? > most {
-            let readings = self.transaction(false, |transaction, _| {
-                count(transaction.execute(
-                    "DELETE FROM history WHERE (epoch, number) IN \
-                     (SELECT epoch, number FROM history ORDER BY received_ms LIMIT ?1)",
-                    [at_a_time],
-                )?)
-            })?;
+            let readings = self.remove_readings(i64::MAX, at_a_time)?;
             retained.readings_removed += readings;
             if readings > 0 {
                 continue;
@@ -234,6 +231,17 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Takes out readings that were received before a time, the oldest first, at most so many.
+    fn remove_readings(&mut self, before_ms: i64, most: i64) -> Result<u64, StoreError> {
+        self.transaction(false, |transaction, _| {
+            count(transaction.execute(
+                "DELETE FROM history WHERE (epoch, number) IN (SELECT epoch, number FROM history \
+                 WHERE received_ms < ?1 ORDER BY received_ms LIMIT ?2)",
+                [before_ms, most],
+            )?)
+        })
     }
 
     /// Octets of the database that hold something.
@@ -581,8 +589,7 @@ fn end_epochs(
     }
 }
 
-/// Takes out results that were last changed before a time, the oldest first, at most so many where
-/// the number is not negative. Says how many epochs and readings went.
+/// Takes out results that were last changed before a time, the oldest first, at most so many. Says how many epochs and readings went.
 fn remove_epochs(
     transaction: &Transaction<'_>,
     before_ms: i64,

@@ -27,4 +27,4 @@ pub use raw::{Part, Raw};
 pub use refusal::Refusal;
 pub use run::{Started, run};
 pub use sink::{Change, EpochState, Rules, SessionFacts, SessionId, Sink, SinkError};
-pub use writer::latest_only;
+pub use writer::Pending;

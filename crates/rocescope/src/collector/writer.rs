@@ -3,14 +3,19 @@
 //! Sessions hand over changes only where there is room for them. While the store is slow or its
 //! disk full there is none, so they stop reading their sockets: nothing is dropped, and the exporter
 //! sees a slow collector. What fails is tried again until it holds.
+//!
+//! Of an epoch only how it stands last is written, and the longer writing takes, the longer it waits
+//! for the next: so it never takes more than a share of the time while there is room, however many
+//! epochs report how often.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, info, warn};
 
 use super::clock::Clock;
@@ -19,32 +24,56 @@ use super::metrics::Metrics;
 use super::raw::Raw;
 use super::sink::{Change, SessionFacts, SessionId, Sink, SinkError};
 
-/// Changes of one transaction, before those that later ones stand for are left out.
-const BATCH_MAX: usize = 65_536;
+/// Changes wait for as many times the time that the last transaction took, so that a store that is
+/// slow has the fewer rows to write,
+const REST: u32 = 4;
+
+/// and never for longer than this.
+const REST_MAX: Duration = Duration::from_secs(2);
 
 /// How long a store that failed is left alone.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Leaves of every epoch how it stands last: one row is written for it, however many reports came.
-pub fn latest_only(changes: &mut Vec<Change>) {
-    let mut later = HashSet::new();
-    let mut stays: Vec<bool> = changes
-        .iter()
-        .rev()
-        .map(|change| match change {
-            Change::Epoch(state) => {
-                later.insert((state.session, state.domain, state.epoch.latest.epoch_id))
+/// Changes that wait to be written, and of every epoch only how it stands last: one row is written
+/// for it, however many reports came.
+#[derive(Debug, Default)]
+pub struct Pending {
+    changes: Vec<Change>,
+    /// Where the change of an epoch stands, by session, Observation Domain and epoch.
+    epochs: HashMap<(SessionId, u32, u64), usize>,
+}
+
+impl Pending {
+    /// Adds a change, or puts it in the place of the one that it stands for as well. The end of a
+    /// session stays behind everything that came of the session before.
+    pub fn add(&mut self, change: Change) {
+        if let Change::Epoch(state) = &change {
+            let id = (state.session, state.domain, state.epoch.latest.epoch_id);
+            let place = *self.epochs.entry(id).or_insert(self.changes.len());
+            if let Some(earlier) = self.changes.get_mut(place) {
+                *earlier = change;
+                return;
             }
-            _ => true,
-        })
-        .collect();
-    changes.retain(|_| stays.pop().unwrap_or(true));
+        }
+        self.changes.push(change);
+    }
+
+    /// What is to be written, in an order in which it may be.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// All of it is written.
+    pub fn clear(&mut self) {
+        self.changes.clear();
+        self.epochs.clear();
+    }
 }
 
 /// Hands changes to the thread that keeps them.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    work: mpsc::UnboundedSender<Work>,
+    work: mpsc::Sender<Work>,
     /// As many permits as changes may wait.
     room: Arc<Semaphore>,
     room_max: u32,
@@ -78,7 +107,7 @@ pub fn start(
     room_max: u64,
     metrics: Arc<Metrics>,
 ) -> std::io::Result<(Writer, Keeping)> {
-    let (sender, work) = mpsc::unbounded_channel();
+    let (sender, work) = mpsc::channel();
     let room_max = u32::try_from(room_max).unwrap_or(u32::MAX);
     let give_up = Arc::new(AtomicBool::new(false));
     let room = Arc::new(Semaphore::new(usize::try_from(room_max).unwrap_or(usize::MAX)));
@@ -88,6 +117,11 @@ pub fn start(
         give_up: give_up.clone(),
         metrics: metrics.clone(),
         clock: Clock::new(),
+        pending: Pending::default(),
+        came: 0,
+        taken: None,
+        taken_max: usize::try_from(room_max / 2).unwrap_or(usize::MAX).max(1),
+        rest_until: Instant::now(),
     };
     let thread = thread::Builder::new().name("store".into()).spawn(move || keeper.run())?;
     Ok((Writer { work: sender, room, room_max, metrics }, Keeping { thread, give_up }))
@@ -147,60 +181,82 @@ impl Keeping {
 
 struct Keeper<S> {
     sink: S,
-    work: mpsc::UnboundedReceiver<Work>,
+    work: mpsc::Receiver<Work>,
     give_up: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
     clock: Clock,
+    pending: Pending,
+    /// As many changes as came, those included that others stand for now.
+    came: u64,
+    /// The room that is taken by what is pending.
+    taken: Option<OwnedSemaphorePermit>,
+    /// Half of all room: what is pending is not to take more, or nothing could come in meanwhile.
+    taken_max: usize,
+    /// Until then the store rests.
+    rest_until: Instant,
 }
 
 impl<S: Sink> Keeper<S> {
     fn run(mut self) {
-        let mut changes = Vec::new();
-        let mut permits = Vec::new();
-        while let Some(mut work) = self.work.blocking_recv() {
-            let mut opening = None;
-            loop {
-                match work {
-                    Work::Keep(session, mut raw, more, permit) => {
-                        self.until_done(|sink| sink.archive(session, &mut raw));
-                        changes.extend(more);
-                        permits.push(permit);
-                    }
-                    Work::Tend => {
-                        self.keep(&mut changes);
-                        permits.clear();
-                        self.tend();
-                        // Of what changed no result, such as signs of life, nothing is waiting now.
-                        self.until_done(|sink| sink.apply(&[]));
-                    }
-                    Work::Open(facts, answer) => {
-                        opening = Some((facts, answer));
-                        break;
-                    }
-                }
-                if changes.len() >= BATCH_MAX {
-                    break;
-                }
-                let Ok(next) = self.work.try_recv() else { break };
-                work = next;
+        loop {
+            let rest = self.rest_until.saturating_duration_since(Instant::now());
+            let work = match self.came {
+                0 => self.work.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                _ => self.work.recv_timeout(rest),
+            };
+            match work {
+                Ok(work) => self.take(work),
+                Err(RecvTimeoutError::Timeout) => self.keep(),
+                Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.keep(&mut changes);
-            permits.clear();
-            if let Some((facts, answer)) = opening
-                && let Some(session) = self.until_done(|sink| sink.open_session(&facts))
-            {
+            let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            if taken >= self.taken_max || Instant::now() >= self.rest_until {
+                self.keep();
+            }
+        }
+        self.keep();
+    }
+
+    fn take(&mut self, work: Work) {
+        match work {
+            Work::Keep(session, mut raw, changes, room) => {
+                self.until_done(|sink| sink.archive(session, &mut raw));
+                self.came += changes.len() as u64;
+                let before = self.pending.changes.len();
+                changes.into_iter().for_each(|change| self.pending.add(change));
+                self.hold(room, self.pending.changes.len() - before);
+            }
+            Work::Tend => {
+                self.keep();
+                self.tend();
+                // Of what changed no result, such as signs of life, nothing is waiting now.
+                self.until_done(|sink| sink.apply(&[]));
+            }
+            Work::Open(facts, answer) => {
+                let Some(session) = self.until_done(|sink| sink.open_session(&facts)) else {
+                    return;
+                };
                 // Nobody waits where the connection is gone; the session is closed by nobody, so
                 // its end is noted here.
                 if let Err(session) = answer.send(session) {
-                    changes.push(Change::SessionClosed {
+                    self.pending.add(Change::SessionClosed {
                         session,
                         closed_ms: facts.opened_ms,
                         reason: "the connection ended before the session began".into(),
                     });
+                    self.came += 1;
                     self.metrics.changes_waiting.fetch_add(1, Relaxed);
-                    self.keep(&mut changes);
                 }
             }
+        }
+    }
+
+    /// Keeps as much room as changes became pending, and gives back the rest.
+    fn hold(&mut self, mut room: OwnedSemaphorePermit, pending: usize) {
+        let Some(held) = room.split(pending.min(room.num_permits())) else { return };
+        match &mut self.taken {
+            Some(taken) => taken.merge(held),
+            none => *none = Some(held),
         }
     }
 
@@ -211,17 +267,22 @@ impl<S: Sink> Keeper<S> {
         }
     }
 
-    fn keep(&mut self, changes: &mut Vec<Change>) {
-        if changes.is_empty() {
+    fn keep(&mut self) {
+        if self.came == 0 {
             return;
         }
-        let count = changes.len() as u64;
-        latest_only(changes);
-        let kept = self.until_done(|sink| sink.apply(changes)).is_some();
+        let began = Instant::now();
+        let pending = std::mem::take(&mut self.pending);
+        let kept = self.until_done(|sink| sink.apply(pending.changes())).is_some();
         let counter = if kept { &self.metrics.changes_kept } else { &self.metrics.changes_dropped };
-        counter.fetch_add(count, Relaxed);
-        self.metrics.changes_waiting.fetch_sub(count, Relaxed);
-        changes.clear();
+        counter.fetch_add(self.came, Relaxed);
+        self.metrics.changes_waiting.fetch_sub(self.came, Relaxed);
+        self.pending = pending;
+        self.pending.clear();
+        self.came = 0;
+        self.taken = None;
+        let ended = Instant::now();
+        self.rest_until = ended + (ended - began).saturating_mul(REST).min(REST_MAX);
     }
 
     /// Tries until it holds, or until all is to be given up.
@@ -275,11 +336,11 @@ mod tests {
     }
 
     #[test]
-    fn of_an_epoch_only_the_last_state_is_left_in_its_place_and_everything_else_stays() {
+    fn of_an_epoch_only_the_last_state_is_left_and_everything_else_stays() {
         use super::super::intake::tests::state;
         let (one, two) = (|id| state(1, 1, id), |id| state(1, 2, id));
         let other_session = state(2, 1, 1);
-        let mut changes = vec![
+        let changes = [
             one(1),
             refused(1, 1),
             two(1),
@@ -289,10 +350,14 @@ mod tests {
             one(3),
             closed(1),
         ];
-        latest_only(&mut changes);
-        let expected = [refused(1, 1), two(1), other_session, refused(1, 1), one(3), closed(1)];
-        assert_eq!(changes, expected);
-        latest_only(&mut changes);
-        assert_eq!(changes, expected);
+        let mut pending = Pending::default();
+        // The second time nothing of the first is left that it could stand for.
+        for _ in 0..2 {
+            changes.iter().cloned().for_each(|change| pending.add(change));
+            let expected =
+                [one(3), refused(1, 1), two(1), other_session.clone(), refused(1, 1), closed(1)];
+            assert_eq!(pending.changes(), expected);
+            pending.clear();
+        }
     }
 }

@@ -146,8 +146,8 @@ limits! {
         "epochs that are kept at a time for one Transport Session";
     closed_retention_s = 60, 1, 2_592_000,
         "seconds for which a closed epoch is kept, to notice what contradicts it";
-    reports_waiting_max = 65_536, 1, 10_000_000,
-        "results that wait for the store; no session is read while there are as many";
+    reports_waiting_max = 524_288, 1, 10_000_000,
+        "results that wait for the store, half of them for their turn; no session is read while all do";
     archive_octets_max = 64 << 30, 1 << 20, 1 << 50,
         "octets of the raw archive, the oldest file going first";
     results_days_max = 90, 1, 36_500,

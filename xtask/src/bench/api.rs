@@ -319,14 +319,16 @@ fn last_pages(client: &mut Client, question: &str, rounds: u32) -> anyhow::Resul
         let (_, next) = std::str::from_utf8(body)?.rsplit_once("\"next\":").context("next")?;
         Ok(next.strip_prefix('"').and_then(|rest| rest.split('"').next()).map(str::to_owned))
     };
-    let mut at = String::new();
+    // From a stretch before the last one, which may be a short one.
+    let (mut before, mut at) = (String::new(), String::new());
     loop {
         let target = format!("/api/v1/epochs?{question}&limit=20000&cursor={at}");
         match cursor(&client.get(&target)?.0)? {
-            Some(next) => at = next,
+            Some(next) => before = std::mem::replace(&mut at, next),
             None => break,
         }
     }
+    at = before;
     let mut times = Vec::new();
     for _ in 0..rounds {
         let target = format!("/api/v1/epochs?{question}&limit=100&cursor={at}");

@@ -9,6 +9,7 @@ use wire::element::{DraftElement, Element, Mapping};
 use wire::ipfix::{EncodeError, Encoder, FlowKeys, MessageWriter, flow_keys_template};
 
 use crate::meter::EpochIds;
+use crate::pfc::instance::InstanceId;
 use crate::pfc::qualify::Qualified;
 use crate::pfc::{Direction, Reading, Scope, record};
 use crate::profile::Shape;
@@ -21,6 +22,8 @@ const TYPE_INFORMATION: u16 = 301;
 const TYPE_INFORMATION_RANGED: u16 = 302;
 const PFC_RECEIVED: u16 = 303;
 const PFC_TRANSMITTED: u16 = 304;
+const PFC_RECEIVED_INSTANCE: u16 = 305;
+const PFC_TRANSMITTED_INSTANCE: u16 = 306;
 
 /// The numbers that an exporter gives out in one Transport Session and Observation Domain.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +61,10 @@ pub struct Exporter {
     encoder: Encoder,
     /// A bit for each shape whose Template has been sent.
     sent: u16,
-    /// The Options Templates of PFC counters that have been sent.
-    pfc_sent: [bool; 2],
+    /// The Options Templates of PFC counters that have been sent, without instance and with it.
+    pfc_sent: [[bool; 2]; 2],
+    /// Whether elements of ours that no draft has are used.
+    extended: bool,
 }
 
 impl Exporter {
@@ -74,7 +79,16 @@ impl Exporter {
         message_max: usize,
     ) -> Result<Self, EncodeError> {
         let encoder = Encoder::new(message_max)?;
-        Ok(Self { mapping, domain, point, encoder, sent: 0, pfc_sent: [false; 2] })
+        let pfc_sent = [[false; 2]; 2];
+        Ok(Self { mapping, domain, point, encoder, sent: 0, pfc_sent, extended: false })
+    }
+
+    /// Also uses elements that no draft has, which is said to the collector when the session
+    /// begins.
+    #[must_use]
+    pub const fn extended(mut self) -> Self {
+        self.extended = true;
+        self
     }
 
     /// Begins the session: the types of our elements (RFC 5610), so that any collector can name
@@ -86,7 +100,8 @@ impl Exporter {
     pub fn begin(&mut self, export_time: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mapping = self.mapping;
         let mut writer = self.encoder.writer(self.domain, export_time, out);
-        let elements = DraftElement::ALL.map(|draft| described(draft, &mapping));
+        let used = DraftElement::ALL.into_iter().filter(|e| self.extended || !e.is_extension());
+        let elements: Vec<_> = used.map(|draft| described(draft, &mapping)).collect();
         writer.type_information(TYPE_INFORMATION, TYPE_INFORMATION_RANGED, elements.iter())?;
         writer.template(&flow_keys_template(FLOW_KEYS))?;
         writer.finish();
@@ -138,20 +153,62 @@ impl Exporter {
         export_time: u32,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
+        let readings = readings.iter().map(|reading| (*reading, None));
+        self.write_readings(source, readings, export_time, out)
+    }
+
+    /// As [`Exporter::readings`], with the instance of the counter where it is known: what
+    /// [`crate::pfc::instance`] says that it vouches for.
+    ///
+    /// # Errors
+    /// A message maximum too small for a record.
+    ///
+    /// # Panics
+    /// As [`Exporter::readings`], and where an instance is given and the exporter is not
+    /// [`Exporter::extended`]: what goes out is what the operator asked for.
+    // PFC-rec.1, PFC-sem.2
+    pub fn identified(
+        &mut self,
+        source: &Qualified,
+        readings: &[(Reading, Option<InstanceId>)],
+        export_time: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        self.write_readings(source, readings.iter().copied(), export_time, out)
+    }
+
+    fn write_readings(
+        &mut self,
+        source: &Qualified,
+        readings: impl Iterator<Item = (Reading, Option<InstanceId>)>,
+        export_time: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
         let direction = source.direction();
-        let (template, sent) = match direction {
-            Direction::Received => (PFC_RECEIVED, &mut self.pfc_sent[0]),
-            Direction::Transmitted => (PFC_TRANSMITTED, &mut self.pfc_sent[1]),
+        let (templates, sent) = match direction {
+            Direction::Received => ([PFC_RECEIVED, PFC_RECEIVED_INSTANCE], &mut self.pfc_sent[0]),
+            Direction::Transmitted => {
+                ([PFC_TRANSMITTED, PFC_TRANSMITTED_INSTANCE], &mut self.pfc_sent[1])
+            }
         };
         let mut writer = self.encoder.writer(self.domain, export_time, out);
-        for reading in readings {
+        for (reading, instance) in readings {
             let Scope { domain, direction: of, .. } = reading.scope;
             assert_eq!((domain, of), (self.domain, direction), "a reading of this source");
-            if !*sent {
-                writer.template(&record::template(direction, template, &self.mapping))?;
-                *sent = true;
+            assert!(self.extended || instance.is_none(), "an extension that is asked for");
+            let kind = usize::from(instance.is_some());
+            let template = templates[kind];
+            if !sent[kind] {
+                writer.template(&match instance {
+                    None => record::template(direction, template, &self.mapping),
+                    Some(_) => record::template_with_instance(direction, template, &self.mapping),
+                })?;
+                sent[kind] = true;
             }
-            writer.record(template, |record| record::write(record, reading))?;
+            writer.record(template, |record| match instance {
+                None => record::write(record, &reading),
+                Some(id) => record::write_with_instance(record, &reading, id),
+            })?;
         }
         writer.finish();
         Ok(())

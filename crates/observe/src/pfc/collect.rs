@@ -6,9 +6,10 @@
 //! comes from elsewhere. A counter of which nothing arrived is not here: that is no zero.
 
 use alloc::collections::{BTreeMap, btree_map::Entry};
+use alloc::vec::Vec;
 use core::fmt;
 
-use super::interval::{Interval, Known, Sighting};
+use super::interval::{Interval, Known, Reason, Sighting};
 use super::record::FurtherScope;
 use super::{Reading, Scope};
 
@@ -56,11 +57,53 @@ impl fmt::Display for Rejection {
     }
 }
 
+/// A counter as a session keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What its scope has beside that of a reading.
+    pub further: FurtherScope,
+    /// The reading before the latest one.
+    pub earlier: Option<Sighting>,
+    /// The latest reading.
+    pub latest: Sighting,
+    /// Readings that were taken.
+    pub readings: u64,
+}
+
+impl Counter {
+    /// What was counted between the two latest readings.
+    // PFC-sem.2
+    pub fn interval(&self) -> Interval {
+        match &self.earlier {
+            Some(earlier) => Interval::between(earlier, &self.latest),
+            None => Interval::Unknown(Reason::NoEarlier),
+        }
+    }
+
+    /// Takes a reading of this counter.
+    fn receive(&mut self, new: Sighting) -> Verdict {
+        if self.latest == new {
+            return Verdict::Repeated;
+        }
+        if is_earlier(&self.latest, &new) {
+            return Verdict::Earlier;
+        }
+        let interval = Interval::between(&self.latest, &new);
+        self.earlier = Some(core::mem::replace(&mut self.latest, new));
+        self.readings = self.readings.saturating_add(1);
+        Verdict::Follows(interval)
+    }
+}
+
 /// The counters of one Transport Session.
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
-    counters: BTreeMap<(Scope, FurtherScope), Sighting>,
+    /// In the order in which they came.
+    counters: Vec<Counter>,
+    places: BTreeMap<(Scope, FurtherScope), usize>,
+    /// Where the counter behind the last one is: exporters go through theirs in an order.
+    next: usize,
 }
 
 impl Session {
@@ -68,7 +111,7 @@ impl Session {
     // PFC-sem.2: a session says nothing of the counters of another one, nor does it say that they
     // are others.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, counters: BTreeMap::new() }
+        Self { limits, counters: Vec::new(), places: BTreeMap::new(), next: 0 }
     }
 
     /// Counters that are kept.
@@ -84,38 +127,59 @@ impl Session {
     /// The latest reading of a counter; none where there was none, which is not zero.
     // PFC-op.1
     pub fn latest(&self, scope: Scope, further: &FurtherScope) -> Option<&Sighting> {
-        self.counters.get(&(scope, further.clone()))
+        let at = self.places.get(&(scope, further.clone()))?;
+        self.counters.get(*at).map(|counter| &counter.latest)
     }
 
-    /// The latest readings of all counters, in the order of their scopes.
-    pub fn counters(&self) -> impl Iterator<Item = (&FurtherScope, &Sighting)> {
-        self.counters.iter().map(|((_, further), sighting)| (further, sighting))
+    /// All counters, in the order in which they came: the place of one never changes.
+    pub fn counters(&self) -> &[Counter] {
+        &self.counters
     }
 
     /// Takes a reading with what is known beyond it.
     // PFC-sem.2, PFC-op.1
     pub fn receive(&mut self, reading: Reading, further: FurtherScope, known: Known) -> Verdict {
-        let full = self.counters.len() >= self.limits.counters_max;
+        self.receive_at(reading, further, known).1
+    }
+
+    /// As [`Session::receive`], with the place of the counter, if it has one.
+    // PFC-sem.2, PFC-op.1
+    pub fn receive_at(
+        &mut self,
+        reading: Reading,
+        further: FurtherScope,
+        known: Known,
+    ) -> (Option<usize>, Verdict) {
         let new = Sighting { reading, known };
-        match self.counters.entry((reading.scope, further)) {
-            Entry::Vacant(_) if full => Verdict::Rejected(Rejection::CountersFull),
-            Entry::Vacant(place) => {
-                place.insert(new);
-                Verdict::First
-            }
-            Entry::Occupied(mut place) => {
-                let latest = place.get();
-                if *latest == new {
-                    return Verdict::Repeated;
-                }
-                if is_earlier(latest, &new) {
-                    return Verdict::Earlier;
-                }
-                let interval = Interval::between(latest, &new);
-                place.insert(new);
-                Verdict::Follows(interval)
-            }
+        let guessed = self.counters.get_mut(self.next);
+        if let Some(counter) = guessed
+            && counter.latest.reading.scope == reading.scope
+            && counter.further == further
+        {
+            let at = self.next;
+            self.next = at + 1;
+            return (Some(at), counter.receive(new));
         }
+        let full = self.counters.len() >= self.limits.counters_max;
+        let (at, verdict) = match self.places.entry((reading.scope, further)) {
+            Entry::Vacant(_) if full => {
+                return (None, Verdict::Rejected(Rejection::CountersFull));
+            }
+            Entry::Vacant(place) => {
+                let at = self.counters.len();
+                let further = place.key().1.clone();
+                place.insert(at);
+                self.counters.push(Counter { further, earlier: None, latest: new, readings: 1 });
+                (at, Verdict::First)
+            }
+            Entry::Occupied(place) => {
+                let at = *place.get();
+                // A place leads to a counter.
+                (at, self.counters[at].receive(new))
+            }
+        };
+        self.next = at + 1;
+        (Some(at), verdict)
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A [`Reading`] says what a counter said at a time, and no more. What happened between two of
 //! them is an [`interval::Interval`], which is a number only where somebody who knows says that
-//! both are of one run of one counter. [`widen`] makes 64 bits of fewer, [`qualify`] holds what a
+//! both are of one run of one counter; [`instance`] is how an exporter says so. [`widen`] makes 64 bits of fewer, [`qualify`] holds what a
 //! source must meet before it is exported, [`record`] is the record on the wire, and [`collect`]
 //! keeps what others send.
 //!
@@ -13,6 +13,7 @@
 use core::fmt;
 
 pub mod collect;
+pub mod instance;
 pub mod interval;
 pub mod qualify;
 pub mod record;

@@ -17,6 +17,7 @@ use wire::ipfix::{
     UnsignedSlot,
 };
 
+use super::instance::InstanceId;
 use super::{Direction, Priority, Reading, Scope};
 
 const POINT: &str = "observationPointId";
@@ -58,6 +59,29 @@ pub fn write(record: &mut RecordWriter<'_>, reading: &Reading) -> Result<(), Enc
     record.unsigned(u64::from(reading.scope.priority.get()))?;
     record.unsigned(reading.time_ms)?;
     record.unsigned(reading.total)
+}
+
+/// The Options Template of a direction with `pfcCounterInstanceId` behind the total: an element of
+/// ours that no draft has.
+// PFC-exp.1: to others it is an additional element.
+pub fn template_with_instance(direction: Direction, id: u16, mapping: &Mapping) -> TemplateSpec {
+    let mut template = template(direction, id, mapping);
+    template.fields.push(FieldSpec::new(mapping.id(DraftElement::PfcCounterInstanceId), 8));
+    template
+}
+
+/// Writes the record of a reading, of the [`template_with_instance`] of its direction.
+///
+/// # Errors
+/// None, where the record is that of the template.
+// PFC-rec.1
+pub fn write_with_instance(
+    record: &mut RecordWriter<'_>,
+    reading: &Reading,
+    instance: InstanceId,
+) -> Result<(), EncodeError> {
+    write(record, reading)?;
+    record.unsigned(instance.get())
 }
 
 /// Why a Template is not one of PFC counters.
@@ -132,6 +156,16 @@ impl core::error::Error for FieldError {}
 pub struct FurtherScope(Vec<u8>);
 
 impl FurtherScope {
+    /// Its octets, for those who store it: equal where the further scope is.
+    pub fn octets(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What [`FurtherScope::octets`] gave.
+    pub fn from_octets(octets: Vec<u8>) -> Self {
+        Self(octets)
+    }
+
     /// Whether the scope is that of the draft and no more.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -147,6 +181,7 @@ pub struct Binding {
     priority: UnsignedSlot,
     time: UnsignedSlot,
     total: UnsignedSlot,
+    instance: Option<UnsignedSlot>,
     further: Vec<(ElementId, Slot)>,
 }
 
@@ -176,6 +211,7 @@ impl Binding {
             priority: finder.scope(mapping.id(priority), priority.name(), 1)?,
             time: finder.data(OBSERVATION_TIME_MILLISECONDS, TIME, 8)?,
             total: finder.data(mapping.id(total), total.name(), 8)?,
+            instance: finder.instance(mapping.id(DraftElement::PfcCounterInstanceId)),
             further: finder.further(&[OBSERVATION_POINT_ID, at, mapping.id(priority)]),
         };
         // A time has no shorter form.
@@ -210,6 +246,12 @@ impl Binding {
         };
         let (time_ms, total) = (record.unsigned(self.time), record.unsigned(self.total));
         Ok(Reading { scope, time_ms, total })
+    }
+
+    /// What the exporter calls the instance of the counter, if it says so.
+    // PFC-sem.2
+    pub fn instance(&self, record: &Record<'_>) -> Option<InstanceId> {
+        self.instance.and_then(|slot| InstanceId::new(record.unsigned(slot)))
     }
 
     /// What else the record has in its scope.
@@ -282,6 +324,13 @@ impl Finder<'_> {
         let slot = slot.filter(|_| field.length <= full);
         let slot = slot.ok_or(BindingError::Length { field: name, expected: full })?;
         Ok((at < self.layout.scope().len(), slot))
+    }
+
+    /// Where the instance stands. In the scope it would be another counter, and where there are two
+    /// nobody knows which one holds.
+    fn instance(&self, id: ElementId) -> Option<UnsignedSlot> {
+        let (in_scope, slot) = self.once(id, DraftElement::PfcCounterInstanceId.name(), 8).ok()?;
+        (!in_scope).then_some(slot)
     }
 
     fn further(&self, own: &[ElementId]) -> Vec<(ElementId, Slot)> {

@@ -114,7 +114,36 @@ fn a_full_session_refuses_new_counters_and_keeps_the_old_ones() {
     assert!(matches!(take(1, 1000), Verdict::Follows(Interval::Exact(_))));
     assert_eq!(take(2, 1000), full);
     assert_eq!(Rejection::CountersFull.to_string(), "no room for another counter");
-    assert_eq!(session.counters().count(), 2);
+    assert_eq!(session.counters().len(), 2);
+}
+
+// PFC-id.1: counters that come in another order than before are the same counters.
+#[test]
+fn a_counter_keeps_its_place_in_whatever_order_it_comes() {
+    let mut session = session();
+    let of = |index: u8, ms: u64| Reading {
+        scope: Scope { priority: Priority::new(index).unwrap(), ..scope() },
+        time_ms: ms,
+        total: u64::from(index) + ms,
+    };
+    for (round, order) in
+        [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3], [1, 1, 2, 2]].iter().enumerate()
+    {
+        for (step, index) in order.iter().enumerate() {
+            let ms = u64::try_from(1 + round * 10 + step).unwrap();
+            let (at, verdict) =
+                session.receive_at(of(*index, ms), FurtherScope::default(), known(ms));
+            assert_eq!(at, Some(usize::from(*index)));
+            assert_eq!(verdict == Verdict::First, round == 0);
+            let counter = &session.counters()[usize::from(*index)];
+            assert_eq!(counter.latest.reading, of(*index, ms));
+            if let Verdict::Follows(interval) = verdict {
+                assert_eq!(counter.interval(), interval);
+            }
+        }
+    }
+    let readings: Vec<_> = session.counters().iter().map(|counter| counter.readings).collect();
+    assert_eq!(readings, [3, 5, 5, 3]);
 }
 
 /// Readings with a line card in their scope, in this order of fields.

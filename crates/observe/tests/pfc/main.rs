@@ -2,6 +2,7 @@
 
 mod collect;
 mod conversation;
+mod instance;
 mod interval;
 mod play;
 mod qualify;

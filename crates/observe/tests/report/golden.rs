@@ -216,7 +216,7 @@ fn type_records_describe_every_element_of_the_drafts() {
         1
     );
     learned.sort_by_key(|element| element.id.id);
-    let ours = DraftElement::ALL.map(|draft| {
+    let ours = DraftElement::ALL[..16].iter().map(|&draft| {
         let mut element = draft.element(mapping.id(draft));
         // Where the draft has no range, that of the type.
         let largest = match element.abstract_type {
@@ -228,7 +228,8 @@ fn type_records_describe_every_element_of_the_drafts() {
         element.range.get_or_insert((0, largest));
         element
     });
-    assert_eq!(learned, ours);
+    // What is ours and no draft's is not among them.
+    assert_eq!(learned, ours.collect::<Vec<_>>());
     assert!(learned.iter().all(|e| e.id.pen == 4711));
     let registry = Registry::new(Mapping::default());
     assert!(registry.get(ElementId { pen: 4711, id: 1 }).is_none(), "it was not known before");

@@ -3,7 +3,8 @@
 //!
 //! The sequence draft (section 8) names twelve and borrows two; the PFC draft names two. SEQ-6.8,
 //! PFC-exp.2: their "to be done" labels are no wire numbers, so the only way onto the wire is a
-//! [`Mapping`] under a Private Enterprise Number.
+//! [`Mapping`] under a Private Enterprise Number. One more is ours and no draft's, and is sent only
+//! where it is asked for: `pfcCounterInstanceId`.
 
 use alloc::borrow::Cow;
 use core::fmt;
@@ -13,9 +14,9 @@ use super::{AbstractType, Element, ElementId, Semantics, Units};
 /// The Private Enterprise Number reserved for documentation (RFC 5612), our default.
 pub const PEN_DOCUMENTATION: u32 = 32473;
 
-/// An element of the drafts.
+/// An element of the drafts, or the one beside them that is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)] // each is one element of the draft with its exact name
+#[allow(missing_docs)] // each is one element with its exact name
 pub enum DraftElement {
     RdmaSequenceEpochId,
     RdmaSequenceReportId,
@@ -33,6 +34,9 @@ pub enum DraftElement {
     RdmaPartitionKey,
     PfcPriority,
     PfcControlFrameTotalCount,
+    /// An extension of ours: what `observe::pfc::instance` says that it vouches for. 0 is never
+    /// used.
+    PfcCounterInstanceId,
 }
 
 /// What a draft says of one element, and the number we give it by default.
@@ -47,7 +51,7 @@ struct Row {
 
 impl DraftElement {
     /// All of them, in the order of the enum.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::RdmaSequenceEpochId,
         Self::RdmaSequenceReportId,
         Self::RdmaSequenceWindow,
@@ -64,7 +68,14 @@ impl DraftElement {
         Self::RdmaPartitionKey,
         Self::PfcPriority,
         Self::PfcControlFrameTotalCount,
+        Self::PfcCounterInstanceId,
     ];
+
+    /// Whether no draft has it: a session describes it only where its exporter uses it.
+    #[must_use]
+    pub const fn is_extension(self) -> bool {
+        matches!(self, Self::PfcCounterInstanceId)
+    }
 
     /// The draft's name, e.g. `rdmaSequenceEpochId`.
     #[must_use]
@@ -161,6 +172,10 @@ impl DraftElement {
             Self::PfcControlFrameTotalCount => {
                 row("pfcControlFrameTotalCount", 32, Unsigned64, TotalCounter, Frames)
             }
+            Self::PfcCounterInstanceId => Row {
+                range: Some((1, u64::MAX)),
+                ..row("pfcCounterInstanceId", 33, Unsigned64, Identifier, Unitless)
+            },
         }
     }
 }
@@ -296,7 +311,7 @@ mod tests {
     fn the_default_numbers_are_those_of_the_agreed_table() {
         // SEQ-6.8
         let mapping = Mapping::default();
-        let table: [(&str, u16); 16] = [
+        let table: [(&str, u16); 17] = [
             ("rdmaSequenceEpochId", 1),
             ("rdmaSequenceReportId", 2),
             ("rdmaSequenceWindow", 3),
@@ -313,6 +328,7 @@ mod tests {
             ("rdmaPartitionKey", 22),
             ("pfcPriority", 31),
             ("pfcControlFrameTotalCount", 32),
+            ("pfcCounterInstanceId", 33),
         ];
         for (name, id) in table {
             let draft = DraftElement::from_name(name).expect(name);
@@ -364,6 +380,7 @@ mod tests {
             ("rdmaPartitionKey", "unsigned16 identifier none", None),
             ("pfcPriority", "unsigned8 identifier none", Some((0, 7))),
             ("pfcControlFrameTotalCount", "unsigned64 totalCounter frames", None),
+            ("pfcCounterInstanceId", "unsigned64 identifier none", Some((1, u64::MAX))),
         ];
         for (draft, (name, properties, range)) in DraftElement::ALL.into_iter().zip(table) {
             let element = draft.element(Mapping::default().id(draft));

@@ -49,6 +49,9 @@ pub struct Options {
     /// Measure how much a collector takes in over TLS, instead of the meter.
     #[arg(long, conflicts_with = "records")]
     collector: bool,
+    /// Measure an agent on live traffic, in a network namespace, instead of the meter.
+    #[arg(long, conflicts_with = "records")]
+    agent: bool,
 }
 
 /// Builds, generates, checks, measures and prints.
@@ -62,6 +65,9 @@ pub fn run(root: &Path, options: &Options) -> anyhow::Result<()> {
     let programs = Programs::build(root, &["rocescope", "xtask"])?;
     if options.collector {
         return collector(root, &programs, options);
+    }
+    if options.agent {
+        return agent(root, &programs, options);
     }
     let directory = programs.target.join("bench");
     fs::create_dir_all(&directory).context("the bench directory cannot be created")?;
@@ -128,25 +134,29 @@ fn interface(root: &Path, programs: &Programs, options: &Options) -> anyhow::Res
 
 /// What a collector takes in: its own example sends and measures.
 fn collector(root: &Path, programs: &Programs, options: &Options) -> anyhow::Result<()> {
-    let output = Command::new(env!("CARGO"))
-        .args(["run", "--release", "--package", "rocescope", "--example", "load", "--target-dir"])
-        .arg(&programs.target)
-        .arg("--")
-        .arg(&programs.meter)
-        .arg(programs.target.join("bench-collector"))
-        .arg("4000000")
-        .current_dir(root)
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cargo does not start")?;
-    if !output.status.success() {
-        bail!("the measurement ended with {}", output.status);
-    }
-    let text = String::from_utf8(output.stdout).context("the table")?;
-    let table = format!("{}; collector and sender on one machine.\n\n{text}", measure::machine());
+    let table = programs.example(root, "load", &[], "4000000")?;
+    let table = format!("{}; collector and sender on one machine.\n\n{table}", measure::machine());
     println!("{table}");
     if options.write {
         table::replace(&root.join("docs/performance.md"), "bench collector", table.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A pair of interfaces that nothing else is connected to, and then the program that is named.
+const NAMESPACE: &str = "set -e; ip link set lo up; ip link add roce0 type veth peer name roce1; \
+                         ip link set roce0 up; ip link set roce1 up; exec \"$0\" \"$@\"";
+
+/// What an agent follows of live traffic: its own example sends and measures.
+fn agent(root: &Path, programs: &Programs, options: &Options) -> anyhow::Result<()> {
+    let around = ["unshare", "--map-root-user", "--net", "sh", "-c", NAMESPACE];
+    let table = programs.example(root, "live", &around, "5000000")?;
+    let table = format!("{}; 1000 streams in bursts of 8, all on one machine.\n\n{table}", {
+        measure::machine()
+    });
+    println!("{table}");
+    if options.write {
+        table::replace(&root.join("docs/performance.md"), "bench agent", table.trim_end())?;
     }
     Ok(())
 }
@@ -183,6 +193,47 @@ impl Programs {
         }
         let release = target.join("release");
         Ok(Self { meter: release.join("rocescope"), xtask: release.join("xtask"), target })
+    }
+
+    /// Builds and runs an example of the program's, inside of another command where one is given,
+    /// and gives what it printed.
+    fn example(
+        &self,
+        root: &Path,
+        name: &str,
+        around: &[&str],
+        amount: &str,
+    ) -> anyhow::Result<String> {
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--package", "rocescope", "--example", name])
+            .arg("--target-dir")
+            .arg(&self.target)
+            .current_dir(root)
+            .status()
+            .context("cargo does not start")?;
+        if !status.success() {
+            bail!("the release build ended with {status}");
+        }
+        let example = self.target.join("release/examples").join(name);
+        let mut command = match around {
+            [outer, rest @ ..] => {
+                let mut command = Command::new(outer);
+                command.args(rest).arg(example);
+                command
+            }
+            [] => Command::new(example),
+        };
+        let output = command
+            .arg(&self.meter)
+            .arg(self.target.join(format!("bench-{name}")))
+            .arg(amount)
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .with_context(|| format!("{name} does not start"))?;
+        if !output.status.success() {
+            bail!("the measurement ended with {}", output.status);
+        }
+        String::from_utf8(output.stdout).context("the table")
     }
 
     /// Generates in a process of its own, so that its memory is not counted as a later child's.

@@ -90,6 +90,18 @@ impl Batch {
         self.len == BATCH
     }
 
+    /// As [`Batch::push`], of the stream of the request before, whose key need not be written again.
+    ///
+    /// # Panics
+    /// The batch was full or empty.
+    #[inline(always)]
+    pub fn push_same(&mut self, psn: Psn, time_ns: u64) -> bool {
+        self.arrivals[self.len] = Arrival { psn, time_ns };
+        self.len += 1;
+        self.lens[self.bursts - 1] += 1;
+        self.len == BATCH
+    }
+
     /// How many requests it holds.
     #[inline]
     pub const fn len(&self) -> usize {
@@ -188,6 +200,10 @@ mod tests {
         let expected: [(u32, alloc::vec::Vec<u32>); 3] =
             [(1, [5, 6].into()), (2, [7].into()), (1, [8].into())];
         assert_eq!(found, expected);
+        batch.push_same(Psn::new(9), 0);
+        let last = batch.bursts().last().unwrap();
+        let psns: alloc::vec::Vec<_> = last.arrivals.iter().map(|a| a.psn.get()).collect();
+        assert_eq!((last.key.qp, psns), (1, [8, 9].into()));
     }
 
     #[test]

@@ -153,9 +153,32 @@ impl Meter {
         candidate: Option<u32>,
         out: &mut impl FnMut(Closed),
     ) {
-        let key = burst.key;
-        let mut found = candidate.filter(|index| self.table[*index].key == *key);
+        let mut found = None;
         let mut rest = burst.arrivals;
+        if let Some(index) = candidate
+            && self.table[index].key == *burst.key
+        {
+            found = Some(index);
+            // Silence would end an epoch before the request that ends the silence.
+            if self.settings.idle_ns.is_none() {
+                rest = &rest[self.follow(index, rest)..];
+            }
+        }
+        if !rest.is_empty() {
+            self.arrive_one_by_one(burst.key, rest, tag, found, out);
+        }
+    }
+
+    /// The rest of a burst, where more has to be done than to follow it.
+    #[inline(never)]
+    fn arrive_one_by_one(
+        &mut self,
+        key: &StreamKey,
+        mut rest: &[Arrival],
+        tag: Tag,
+        mut found: Option<u32>,
+        out: &mut impl FnMut(Closed),
+    ) {
         while let [arrival, behind @ ..] = rest {
             self.now_ns = self.now_ns.max(arrival.time_ns);
             let mut together = rest;
@@ -211,7 +234,7 @@ impl Meter {
 
     /// Accounts requests to the open epoch of a context, for as long as they have a place in it;
     /// says how many.
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self, index: u32, requests: &[Arrival]) -> usize {
         let context = &mut self.table[index];
         let Some(sequence) = &mut context.sequence else { return 0 };

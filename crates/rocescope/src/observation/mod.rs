@@ -15,8 +15,8 @@ use observe::report::{Snapshot, StreamKey};
 use observe::request::{Observed, Violation, classify};
 use wire::capture::Record;
 use wire::frame::{
-    Addresses, Decoded, Frame, Layer, Lie, LinkType, Located, MirrorKind, Packet, common, decode,
-    decode_sliced,
+    Addresses, Bth, Decoded, Frame, Layer, Lie, LinkType, Located, MirrorKind, Namespace, Packet,
+    V4Addresses, common, decode, decode_sliced, untagged,
 };
 use wire::icrc::{self, IcrcVerdict};
 
@@ -66,6 +66,31 @@ struct Counter {
     taken: Option<u64>,
 }
 
+/// What tells packets of two streams apart, where both come without tags over IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Untagged {
+    addresses: V4Addresses,
+    /// Destination queue pair and partition key.
+    stream: u64,
+}
+
+impl Untagged {
+    #[inline(always)]
+    fn new(addresses: V4Addresses, bth: &Bth) -> Self {
+        Self { addresses, stream: u64::from(bth.qp) << 16 | u64::from(bth.pkey) }
+    }
+
+    #[inline(always)]
+    fn key(self, bth: &Bth) -> StreamKey {
+        StreamKey {
+            addresses: self.addresses.into(),
+            namespace: Namespace::default(),
+            qp: bth.qp,
+            pkey: bth.pkey,
+        }
+    }
+}
+
 type MirrorSession = (Addresses, MirrorKind, u32);
 
 /// The state between capture and meter.
@@ -77,6 +102,8 @@ pub struct Pipeline<S> {
     mirror: MirrorSequence<MirrorSession>,
     /// Requests that wait for a full batch.
     waiting: Batch,
+    /// What the last of them is known by, where it came without tags over IPv4.
+    last: Option<Untagged>,
     /// Whether frames may be decoded the short way.
     short_way: bool,
     report_interval_ns: Option<u64>,
@@ -113,6 +140,7 @@ impl<S: Sink> Pipeline<S> {
             counters: Vec::new(),
             mirror: MirrorSequence::new(mirror_sessions_max),
             waiting: Batch::new(),
+            last: None,
             short_way: observation.layer == Layer::Outer
                 && !observation.check_icrc
                 && !observation.sliced,
@@ -369,6 +397,33 @@ impl<S: Sink> Pipeline<S> {
         self.identified(packet.located(), packet.lie);
     }
 
+    /// A packet without tags over IPv4.
+    #[inline(always)]
+    fn untagged(&mut self, found: Located, addresses: V4Addresses) {
+        let observed = classify(&found.bth, found.transport_len, None);
+        if let Observed::Request(psn) = observed
+            && self.time_known
+        {
+            if !found.extension_captured() {
+                self.tally.extension_cut += 1;
+            }
+            let identity = Untagged::new(addresses, &found.bth);
+            let full = if self.last == Some(identity) {
+                self.waiting.push_same(psn, self.time_ns)
+            } else {
+                self.last = Some(identity);
+                *self.waiting.next_key() = identity.key(&found.bth);
+                self.waiting.push(psn, self.time_ns)
+            };
+            if full {
+                self.flush();
+            }
+        } else {
+            *self.waiting.next_key() = Untagged::new(addresses, &found.bth).key(&found.bth);
+            self.identified(found, None);
+        }
+    }
+
     /// A packet whose addresses and namespace stand in the next place for a key.
     #[inline(always)]
     fn identified(&mut self, found: Located, lie: Option<Lie>) {
@@ -385,6 +440,7 @@ impl<S: Sink> Pipeline<S> {
                     self.tally.before_time += 1;
                     return;
                 }
+                self.last = None;
                 if self.waiting.push(psn, self.time_ns) {
                     self.flush();
                 }
@@ -431,6 +487,7 @@ impl<S: Sink> Pipeline<S> {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
         self.waiting.clear();
+        self.last = None;
     }
 
     // SEQ-3.8: a packet that fails names no stream for certain, so it is a fault of the capture.
@@ -466,6 +523,9 @@ impl<S: Sink> Visitor for Pipeline<S> {
         }
         self.tally.frames += 1;
         if self.short_way && record.link == Ok(LinkType::Ethernet) && !record.damaged {
+            if let Some((found, addresses)) = untagged(record.data, record.original_len) {
+                return self.untagged(found, addresses);
+            }
             let key = self.waiting.next_key();
             let (addresses, namespace) = (&mut key.addresses, &mut key.namespace);
             if let Some(found) = common(record.data, record.original_len, addresses, namespace) {

@@ -24,7 +24,7 @@ pub use discover::{Carried, carries};
 pub use link::{LinkType, UnknownLink};
 pub use opcode::{Opcode, Transport};
 pub use reason::{Fault, Lie, NotRoce};
-pub use short::{Located, common};
+pub use short::{Located, V4Addresses, common, untagged};
 pub use tunnel::{GENEVE_PORT, Layer, Mirror, MirrorKind, VXLAN_PORT};
 
 use crate::pfc::Pfc;

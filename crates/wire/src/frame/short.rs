@@ -80,6 +80,33 @@ pub fn common(
     }
 }
 
+/// The addresses of an IPv4 header as they stand in it, side by side, as one number: for comparing,
+/// and for [`Addresses::from`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct V4Addresses(u64);
+
+impl From<V4Addresses> for Addresses {
+    #[inline(always)]
+    fn from(pair: V4Addresses) -> Self {
+        let [a, b, c, d, e, f, g, h] = pair.0.to_ne_bytes();
+        Self::v4([a, b, c, d], [e, f, g, h])
+    }
+}
+
+/// As [`common`], for IPv4 without tags alone, and the addresses are in a register: most packets
+/// name the stream of the packet in front of them, and the caller then need not write its name down
+/// once more.
+#[inline(always)]
+#[must_use]
+pub fn untagged(frame: &[u8], original_len: u32) -> Option<(Located, V4Addresses)> {
+    let head = frame.first_chunk::<54>()?;
+    if u16::from_be_bytes([head[12], head[13]]) != V4 {
+        return None;
+    }
+    let addresses = V4Addresses(u64::from_ne_bytes(*head[26..].first_chunk()?));
+    Some((located_in_v4::<14, 54>(frame, original_len)?, addresses))
+}
+
 #[inline(always)]
 fn tagged(
     frame: &[u8],
@@ -117,6 +144,18 @@ fn v4<const AT: usize, const END: usize>(
     original_len: u32,
     addresses: &mut Addresses,
 ) -> Option<Located> {
+    let found = located_in_v4::<AT, END>(frame, original_len)?;
+    let (head, _) = frame.first_chunk::<END>()?.split_at(END);
+    let ip: &[u8; 40] = head.last_chunk()?;
+    *addresses = Addresses::v4(*ip[12..].first_chunk()?, *ip[16..].first_chunk()?);
+    Some(found)
+}
+
+#[inline(always)]
+fn located_in_v4<const AT: usize, const END: usize>(
+    frame: &[u8],
+    original_len: u32,
+) -> Option<Located> {
     let (head, _) = frame.first_chunk::<END>()?.split_at(END);
     let ip: &[u8; 40] = head.last_chunk()?;
     let is_common =
@@ -125,7 +164,6 @@ fn v4<const AT: usize, const END: usize>(
     if !is_common {
         return None;
     }
-    *addresses = Addresses::v4(*ip[12..].first_chunk()?, *ip[16..].first_chunk()?);
     let whole = Whole { frame, original_len, ip_offset: AT, bth_offset: END - BTH_LEN, ip_len };
     whole.located(ip.last_chunk()?)
 }

@@ -151,6 +151,16 @@ fn compare_ways(frame: &[u8]) -> usize {
                 assert_eq!(Frame::Roce(packet), long.body, "{captured:x?} {original_len}");
                 short_ways += 1;
             }
+            let shorter = untagged(captured, original_len);
+            if let Some((found, addresses)) = shorter {
+                let packet = found.packet(addresses.into(), Namespace::default());
+                assert_eq!(Frame::Roce(packet), long.body, "{captured:x?} {original_len}");
+            }
+            let is_untagged_v4 = captured.get(12..14) == Some(&[0x08, 0x00]);
+            assert_eq!(
+                shorter.is_some(),
+                is_untagged_v4 && common(captured, original_len, &mut addresses, &mut namespace).is_some()
+            );
             assert_eq!(decode(captured, original_len, LinkType::Ethernet, Layer::Outer), long);
         }
     }

@@ -140,6 +140,26 @@ impl Sequence {
         }
     }
 
+    /// Accounts the first of these requests at once, for as long as each stands right ahead of the
+    /// one before it and nothing pending falls out of the window; says how many. It is what
+    /// [`Sequence::step`] would make of them.
+    // SEQ-5.3
+    #[inline]
+    pub fn in_order(&mut self, psns: impl Iterator<Item = Psn>, window: Window) -> usize {
+        let last = COUNT_MAX.min(self.oldest + u64::from(window.get()) - 1);
+        let mut high = self.high;
+        let mut followed = 0;
+        for psn in psns {
+            if high >= last || psn != Psn::at(high + 1) {
+                break;
+            }
+            high += 1;
+            followed += 1;
+        }
+        self.high = high;
+        followed
+    }
+
     /// Row 3.
     fn advance(&mut self, d: u32, window: Window) -> Step {
         let high = self.high + u64::from(d);

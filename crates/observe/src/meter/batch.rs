@@ -26,8 +26,8 @@ pub struct Batch {
     len: usize,
     /// The streams of the bursts, and behind them the one that is put together now.
     keys: [StreamKey; BATCH + 1],
-    /// How many arrivals each burst has.
-    lens: [u8; BATCH],
+    /// The first arrival of each burst.
+    starts: [u8; BATCH],
     bursts: usize,
 }
 
@@ -59,7 +59,7 @@ impl Batch {
             arrivals: [Arrival { psn: Psn::new(0), time_ns: 0 }; BATCH],
             len: 0,
             keys: [NO_KEY; BATCH + 1],
-            lens: [0; BATCH],
+            starts: [0; BATCH],
             bursts: 0,
         }
     }
@@ -77,28 +77,29 @@ impl Batch {
     /// # Panics
     /// The batch was full.
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a place in the batch is below 128")]
     pub fn push(&mut self, psn: Psn, time_ns: u64) -> bool {
-        self.arrivals[self.len] = Arrival { psn, time_ns };
-        self.len += 1;
-        match self.bursts.checked_sub(1) {
-            Some(last) if same(&self.keys[last], &self.keys[self.bursts]) => self.lens[last] += 1,
-            _ => {
-                self.lens[self.bursts] = 1;
-                self.bursts += 1;
-            }
+        let goes_on = match self.bursts.checked_sub(1) {
+            Some(last) => same(&self.keys[last], &self.keys[self.bursts]),
+            None => false,
+        };
+        if !goes_on {
+            // As many bursts as arrivals at most.
+            self.starts[self.bursts] = self.len as u8;
+            self.bursts += 1;
         }
-        self.len == BATCH
+        self.push_same(psn, time_ns)
     }
 
     /// As [`Batch::push`], of the stream of the request before, whose key need not be written again.
     ///
     /// # Panics
-    /// The batch was full or empty.
+    /// The batch was full.
     #[inline(always)]
     pub fn push_same(&mut self, psn: Psn, time_ns: u64) -> bool {
         self.arrivals[self.len] = Arrival { psn, time_ns };
-        self.len += 1;
-        self.lens[self.bursts - 1] += 1;
+        // The place above is below the end.
+        self.len = self.len.wrapping_add(1);
         self.len == BATCH
     }
 
@@ -128,10 +129,10 @@ impl Batch {
     /// The bursts in their order.
     #[inline]
     pub(super) fn bursts(&self) -> impl Iterator<Item = Burst<'_>> {
-        let mut rest = &self.arrivals[..self.len];
-        self.keys().iter().zip(&self.lens).map(move |(key, len)| {
-            let (arrivals, behind) = rest.split_at(usize::from(*len));
-            rest = behind;
+        let starts = &self.starts[..self.bursts];
+        let ends = starts.iter().skip(1).map(|start| usize::from(*start)).chain([self.len]);
+        self.keys().iter().zip(starts).zip(ends).map(|((key, start), end)| {
+            let arrivals = &self.arrivals[usize::from(*start)..end];
             Burst { key, arrivals }
         })
     }

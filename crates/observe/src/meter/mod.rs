@@ -238,16 +238,23 @@ impl Meter {
     fn follow(&mut self, index: u32, requests: &[Arrival]) -> usize {
         let context = &mut self.table[index];
         let Some(sequence) = &mut context.sequence else { return 0 };
-        let (mut followed, mut backwards) = (0, 0);
-        for request in requests {
-            if !sequence.step(request.psn, context.window).is_accounted() {
+        let (window, mut followed) = (context.window, 0);
+        loop {
+            let rest = &requests[followed..];
+            followed += sequence.in_order(rest.iter().map(|request| request.psn), window);
+            let Some(request) = requests.get(followed) else { break };
+            if !sequence.step(request.psn, window).is_accounted() {
                 break;
             }
-            backwards += u64::from(request.time_ns < context.last_ns);
-            context.last_ns = request.time_ns;
-            self.now_ns = self.now_ns.max(request.time_ns);
             followed += 1;
         }
+        let (mut last_ns, mut latest_ns, mut backwards) = (context.last_ns, self.now_ns, 0);
+        for request in &requests[..followed] {
+            backwards += u64::from(request.time_ns < last_ns);
+            last_ns = request.time_ns;
+            latest_ns = latest_ns.max(last_ns);
+        }
+        (context.last_ns, self.now_ns) = (last_ns, latest_ns);
         if followed > 0 {
             self.counts.time_backwards += backwards;
             self.counts.accounted += followed as u64;

@@ -102,9 +102,10 @@ pub fn by_engine(window: u32, psns: &[u32]) -> Vec<Epoch> {
     let window = Window::new(window).unwrap();
     let mut epochs = Vec::new();
     let mut open: Option<Sequence> = None;
-    for psn in psns {
+    for (index, psn) in psns.iter().enumerate() {
         let psn = Psn::new(*psn);
         if let Some(sequence) = &mut open {
+            check_in_order(sequence, &psns[index..], window);
             let mut step = sequence.step(psn, window);
             if step == Step::NeedsLabels {
                 sequence.give_labels(Labels::new(window));
@@ -121,6 +122,18 @@ pub fn by_engine(window: u32, psns: &[u32]) -> Vec<Epoch> {
     }
     epochs.extend(open.map(|s| (false, s.close())));
     epochs
+}
+
+/// What comes in order is accounted at once as it would be one by one.
+fn check_in_order(sequence: &Sequence, psns: &[u32], window: Window) {
+    let psns = || psns.iter().take(5).map(|psn| Psn::new(*psn));
+    let (mut at_once, mut one_by_one) = (sequence.clone(), sequence.clone());
+    let followed = at_once.in_order(psns(), window);
+    for psn in psns().take(followed) {
+        let step = one_by_one.step(psn, window);
+        assert_eq!(step, Step::Advanced { skipped: 0, expired: 0 });
+    }
+    assert_eq!(at_once.counts(), one_by_one.counts());
 }
 
 fn check(c: &Counts, window: Window) {

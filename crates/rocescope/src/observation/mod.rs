@@ -521,7 +521,8 @@ impl<S: Sink> Visitor for Pipeline<S> {
             Some(time_ns) => self.time(time_ns),
             None => self.tally.without_time += 1,
         }
-        self.tally.frames += 1;
+        // Nobody sees 2^64 frames.
+        self.tally.frames = self.tally.frames.wrapping_add(1);
         if self.short_way && record.link == Ok(LinkType::Ethernet) && !record.damaged {
             if let Some((found, addresses)) = untagged(record.data, record.original_len) {
                 return self.untagged(found, addresses);

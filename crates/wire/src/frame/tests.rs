@@ -159,7 +159,8 @@ fn compare_ways(frame: &[u8]) -> usize {
             let is_untagged_v4 = captured.get(12..14) == Some(&[0x08, 0x00]);
             assert_eq!(
                 shorter.is_some(),
-                is_untagged_v4 && common(captured, original_len, &mut addresses, &mut namespace).is_some()
+                is_untagged_v4
+                    && common(captured, original_len, &mut addresses, &mut namespace).is_some()
             );
             assert_eq!(decode(captured, original_len, LinkType::Ethernet, Layer::Outer), long);
         }

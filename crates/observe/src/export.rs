@@ -47,7 +47,7 @@ impl Numbering {
             ids.epoch_id = self.last_epoch_id;
         }
         ids.report_id = ids.report_id.checked_add(1).expect("the meter keeps the last report id");
-        Report { epoch_id: ids.epoch_id, report_id: ids.report_id, snapshot }
+        Report { epoch_id: ids.epoch_id, report_id: ids.report_id, snapshot, other_keys: 0 }
     }
 }
 

@@ -54,6 +54,9 @@ pub enum Qualification {
     NoFinal,
     /// The collector itself dropped reports of the epoch.
     CollectorDrop,
+    /// The last request of the latest report has a time before that of the first: the exporter's
+    /// clock was set back, or is wrong. No duration can be had from it.
+    FlowEndsBeforeStart,
 }
 
 // SEQ-7.16
@@ -70,6 +73,7 @@ impl Qualification {
             Self::ReportGap => "reportGap",
             Self::NoFinal => "noFinal",
             Self::CollectorDrop => "collectorDrop",
+            Self::FlowEndsBeforeStart => "flowEndsBeforeStart",
         }
     }
 

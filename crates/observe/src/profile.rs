@@ -54,6 +54,12 @@ const OUTER_VLAN: Field = standard(243, "dot1qVlanId");
 const INNER_VLAN: Field = standard(245, "dot1qCustomerVlanId");
 const SEGMENT: Field = standard(351, "layer2SegmentId");
 
+/// Standard elements that name a namespace of the packets as they came, and that the profile does
+/// not know by name: vlanId, mplsVpnRouteDistinguisher, ingressVRFID, VRFname, pseudoWireId, the
+/// four of a virtual station, dot1qServiceInstanceId, natInstanceID and vpnIdentifier. What they
+/// mean is the exporter's affair; that they stay the same in an epoch is ours.
+const OTHER_NAMESPACES: [u16; 12] = [58, 90, 234, 236, 249, 347, 348, 349, 350, 412, 463, 482];
+
 /// The unsigned fields of Table 2 but the first, in its order, with their full lengths.
 // SEQ-6.2, SEQ-6.9
 const NUMBERS: [(Field, u16); 16] = {
@@ -226,6 +232,8 @@ pub struct Binding {
     outer_vlan: Option<UnsignedSlot>,
     inner_vlan: Option<UnsignedSlot>,
     segment: Option<UnsignedSlot>,
+    /// Namespace keys that the profile does not name, by element.
+    other_keys: Vec<(u16, Slot)>,
 }
 
 /// Why a Template is not one of the profile.
@@ -346,6 +354,7 @@ impl Binding {
             outer_vlan: finder.optional(OUTER_VLAN, 2)?,
             inner_vlan: finder.optional(INNER_VLAN, 2)?,
             segment: finder.optional(SEGMENT, 8)?,
+            other_keys: finder.other_keys(),
         })
     }
 
@@ -388,7 +397,29 @@ impl Binding {
         let key = StreamKey { addresses, namespace, qp: low32(qp), pkey: low16(pkey) };
         let flags = Flags(low16(flags));
         let snapshot = Snapshot { key, window, flags, start_ms, end_ms, counts };
-        Ok((record.unsigned(self.point), Report { epoch_id, report_id, snapshot }))
+        let other_keys = self.other_keys(record);
+        Ok((record.unsigned(self.point), Report { epoch_id, report_id, snapshot, other_keys }))
+    }
+
+    /// A number for the namespace keys that the profile does not name (FNV-1a).
+    // SEQ-4.3, SEQ-7.3
+    #[inline]
+    fn other_keys(&self, record: &Record<'_>) -> u64 {
+        if self.other_keys.is_empty() {
+            return 0;
+        }
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut add = |octet: u8| {
+            hash = (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3);
+        };
+        for (id, slot) in &self.other_keys {
+            id.to_be_bytes().into_iter().for_each(&mut add);
+            let octets = record.octets(*slot);
+            octets.len().to_be_bytes().into_iter().for_each(&mut add);
+            octets.iter().copied().for_each(&mut add);
+        }
+        // 0 is for none.
+        hash.max(1)
     }
 
     fn namespace(&self, record: &Record<'_>) -> Result<Namespace, FieldError> {
@@ -447,6 +478,14 @@ impl Finder<'_> {
             Err(BindingError::Missing(_)) => Ok(None),
             found => found.map(Some),
         }
+    }
+
+    /// In the order of their numbers, so that another Template with the same keys reads the same.
+    fn other_keys(&self) -> Vec<(u16, Slot)> {
+        let found = OTHER_NAMESPACES
+            .into_iter()
+            .flat_map(|id| self.layout.slots(ElementId::iana(id)).map(move |slot| (id, slot)));
+        found.collect()
     }
 
     fn address(&self, field: Field, full: u16) -> Result<Slot, BindingError> {

@@ -213,15 +213,26 @@ impl Provisioning {
     /// A rule that is not attested in full, or more rules than `rules_max`.
     // SEQ-3.6, SEQ-10.3: what is not established is not enabled.
     pub fn new(rules: Vec<Rule>, rules_max: usize) -> Result<Self, ProvisionError> {
+        let missing = |(index, rule): (usize, &Rule)| Some((index, rule.attestation.missing()?));
+        if let Some((index, name)) = rules.iter().enumerate().find_map(missing) {
+            return Err(ProvisionError::Unattested(index, name));
+        }
+        Self::with_withdrawn(rules, rules_max)
+    }
+
+    /// As [`Provisioning::new`], for an operator who takes back what was attested: a rule that is
+    /// not attested in full provisions nothing, and what it takes in, no rule behind it does.
+    ///
+    /// # Errors
+    /// More rules than `rules_max`.
+    // SEQ-3.6, SEQ-4.11
+    pub fn with_withdrawn(rules: Vec<Rule>, rules_max: usize) -> Result<Self, ProvisionError> {
         if rules.len() > rules_max {
             return Err(ProvisionError::TooMany { rules: rules.len(), rules_max });
         }
         let mut exact: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         let mut ranges = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
-            if let Some(name) = rule.attestation.missing() {
-                return Err(ProvisionError::Unattested(index, name));
-            }
             match &rule.streams {
                 Match::Exact { addresses, qp, pkey, .. } => {
                     exact.entry((*addresses, *qp, *pkey)).or_default().push(index);
@@ -233,7 +244,18 @@ impl Provisioning {
     }
 
     /// The rule that provisions `key`, if one does.
+    // SEQ-3.6
     pub fn find(&self, key: &StreamKey) -> Option<&Rule> {
+        self.first(key).filter(|rule| rule.attestation.missing().is_none())
+    }
+
+    /// The condition that the rule for `key` lacks, by its name, where it does not provision for
+    /// that.
+    pub fn withdrawn(&self, key: &StreamKey) -> Option<&'static str> {
+        self.first(key)?.attestation.missing()
+    }
+
+    fn first(&self, key: &StreamKey) -> Option<&Rule> {
         let named = self.exact.get(&(key.addresses, key.qp, key.pkey)).into_iter().flatten();
         let mut rules = named.chain(&self.ranges).map(|index| &self.rules[*index]);
         rules.find(|rule| rule.streams.takes(key))
@@ -297,6 +319,21 @@ mod tests {
             let refused = Provisioning::new(rules, 8).unwrap_err();
             assert_eq!(refused, ProvisionError::Unattested(1, name));
         }
+    }
+
+    // SEQ-3.6
+    #[test]
+    fn what_a_withdrawn_rule_takes_in_is_provisioned_by_no_rule_behind_it() {
+        let [everything, _] = Rule::everything(Window::new(8).unwrap());
+        let addresses = key(200, 20, 0xffff).addresses;
+        let exact = Match::Exact { addresses, qp: 20, pkey: 0xffff, namespace: None };
+        let mut withdrawn = rule(exact);
+        withdrawn.attestation.all_paths = false;
+        let rules = Provisioning::with_withdrawn(vec![everything, withdrawn], 2).unwrap();
+        assert_eq!(rules.find(&key(200, 20, 0xffff)), None);
+        assert_eq!(rules.withdrawn(&key(200, 20, 0xffff)), Some("all_paths"));
+        assert_eq!(find(&rules, &key(200, 21, 0xffff)), Some(0));
+        assert_eq!(rules.withdrawn(&key(200, 21, 0xffff)), None);
     }
 
     // SEQ-10.3

@@ -126,6 +126,9 @@ pub struct Report {
     pub report_id: u64,
     /// The measurement.
     pub snapshot: Snapshot,
+    /// Stands for namespace keys that the profile does not name and that its Template has: the same
+    /// where these are the same, 0 where there are none.
+    pub other_keys: u64,
 }
 
 /// A relationship that does not hold, with the numbers that break it.

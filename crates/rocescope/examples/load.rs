@@ -64,7 +64,7 @@ fn report(epoch: u32, id: u64, last: bool) -> Report {
     let window = Window::new(1024).expect("legal");
     let snapshot =
         Snapshot { key, window, flags, start_ms: 1_000, end_ms: 1_000 + id * 100, counts };
-    Report { epoch_id: u64::from(epoch), report_id: id, snapshot }
+    Report { epoch_id: u64::from(epoch), report_id: id, snapshot, other_keys: 0 }
 }
 
 /// The octets of a session in which all epochs report in turn.

@@ -1,6 +1,7 @@
 //! `rocescope check`: whether a configuration file can be taken, and what it would do.
 //!
-//! It opens no socket and reads none of the files that are named; it looks whether they are there.
+//! It opens no socket and no interface. It looks whether the files that are named are there, and reads
+//! those that an agent has to understand before it begins.
 
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -11,6 +12,7 @@ use observe::provision::{Generation, Match, Prefix, Rule};
 use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
 
+use crate::agent;
 use crate::config::{
     self, Account, Agent, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device,
     Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity,
@@ -55,6 +57,12 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
                 errors.push(of_named(&file, directory, problem));
             }
         }
+    }
+    // What is not there was said.
+    if let (Config::Device(device), true) = (&config, errors.is_empty()) {
+        errors.extend(agent::refusals(device).into_iter().map(|(key, line, problem)| {
+            ConfigError { file: file.clone(), line, column: None, key, problem }
+        }));
     }
     errors.sort_by_key(|error: &ConfigError| error.line);
     if errors.is_empty() { Ok(Plan { file, config }) } else { Err(errors) }

@@ -65,10 +65,8 @@ pub(crate) fn epochs(
             break;
         }
         let mut values: Vec<Value> = wanted.iter().map(|(_, value)| value.clone()).collect();
-        values.extend([filter.since_ms, filter.until_ms].into_iter().flatten().map(|ms| {
-            // What is later than any time that sorts rightly is compared as the latest that does.
-            Value::from(time(ms))
-        }));
+        let times = [filter.since_ms, filter.until_ms];
+        values.extend(times.into_iter().flatten().map(|ms| Value::from(signed(ms))));
         values.extend([first.into(), last.into()]);
         values.push(i64::try_from(room).unwrap_or(i64::MAX).into());
         let mut query = connection.prepare_cached(&sql)?;
@@ -139,18 +137,25 @@ fn statement(filter: &EpochFilter, index: Option<Index>) -> String {
         sql += " = ? AND ";
     }
     // Times above 2^63 - 1 are negative here, and later than all others.
-    if filter.since_ms.is_some() {
-        sql += "(end_ms >= ? OR end_ms < 0) AND ";
+    if let Some(since_ms) = filter.since_ms {
+        sql += match signed(since_ms) {
+            0.. => "(end_ms >= ? OR end_ms < 0) AND ",
+            _ => "end_ms >= ? AND end_ms < 0 AND ",
+        };
     }
-    if filter.until_ms.is_some() {
-        sql += "start_ms BETWEEN 0 AND ? - 1 AND ";
+    if let Some(until_ms) = filter.until_ms {
+        sql += match signed(until_ms) {
+            0.. => "start_ms BETWEEN 0 AND ? - 1 AND ",
+            _ => "(start_ms < ? OR start_ms >= 0) AND ",
+        };
     }
     sql + "id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 }
 
-/// Which blocks can have an epoch of a time, the latest first.
-const BLOCKS: &str = "SELECT number FROM blocks WHERE number <= ? AND last_ms >= ? AND first_ms < ? \
-     ORDER BY number DESC";
+/// Which blocks can have an epoch of a time, the latest first. Times that do not sort rightly stand
+/// there as the latest that does.
+const BLOCKS: &str = "SELECT number FROM blocks WHERE number <= ? AND last_ms >= ? AND \
+     first_ms <= ? ORDER BY number DESC";
 
 /// First and last places between which all epochs of the filter's time are, up to a last one.
 fn stretches(
@@ -163,7 +168,9 @@ fn stretches(
         return Ok(vec![(0, last)]);
     }
     let mut query = connection.prepare_cached(BLOCKS)?;
-    let times = [since.map_or(0, time), until.map_or(i64::MAX, time)];
+    let latest = until.map_or(Some(u64::MAX), |until_ms| until_ms.checked_sub(1));
+    let Some(latest) = latest else { return Ok(Vec::new()) };
+    let times = [since.map_or(0, time), time(latest)];
     let numbers = query
         .query_map([last.max(0) / BLOCK, times[0], times[1]], |row| row.get::<_, i64>(0))?
         .collect::<rusqlite::Result<Vec<_>>>()?;

@@ -175,7 +175,13 @@ pub(crate) fn epoch(row: &Row<'_>) -> rusqlite::Result<EpochRow> {
         end_ms: unsigned(row, 16)?,
         counts: counts(row, 17)?,
     };
-    let latest = Report { epoch_id: unsigned(row, 3)?, report_id: unsigned(row, 14)?, snapshot };
+    // Other keys are compared while a session lasts, and no session outlives its collector.
+    let latest = Report {
+        epoch_id: unsigned(row, 3)?,
+        report_id: unsigned(row, 14)?,
+        snapshot,
+        other_keys: 0,
+    };
     let words: String = row.get(31)?;
     Ok(EpochRow {
         place: unsigned(row, 0)?,

@@ -159,7 +159,7 @@ fn epoch(
     };
     let epoch = Epoch {
         point: 1,
-        latest: Report { epoch_id, report_id: 1, snapshot },
+        latest: Report { epoch_id, report_id: 1, snapshot, other_keys: 0 },
         missing: 0,
         flags,
         heard_ms: now_ms,

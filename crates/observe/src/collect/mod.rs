@@ -196,10 +196,12 @@ impl Epoch {
     // SEQ-7.5, SEQ-7.15
     pub fn qualifications(&self) -> Vec<Qualification> {
         let mut all: Vec<_> = Qualification::of_flags(self.flags).collect();
+        let snapshot = &self.latest.snapshot;
         let others = [
             (self.missing > 0, Qualification::ReportGap),
             (!self.is_final(), Qualification::NoFinal),
             (self.collector_drops, Qualification::CollectorDrop),
+            (snapshot.end_ms < snapshot.start_ms, Qualification::FlowEndsBeforeStart),
         ];
         all.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, q)| q));
         all
@@ -231,7 +233,8 @@ impl Epoch {
         // SEQ-7.12, SEQ-7.2, SEQ-7.17: the id is looked up first, and its key does not change; no
         // two counters of different points or streams ever meet. SEQ-7.3, SEQ-6.7: so neither
         // namespace nor Observation Point change within an epoch.
-        if point != self.point || new.key != latest.key {
+        let same_namespace = report.other_keys == self.latest.other_keys;
+        if point != self.point || new.key != latest.key || !same_namespace {
             return Verdict::Rejected(Rejection::KeyChanged);
         }
         if self.contradiction.is_some() {
@@ -335,6 +338,12 @@ impl Session {
     // SEQ-7.12, SEQ-10.2: a reconnect makes another one, whoever the peer is.
     pub fn new(limits: Limits, seed: u64) -> Self {
         Self { limits, domains: BTreeMap::new(), epochs: Epochs::new(seed) }
+    }
+
+    /// Changes how many epochs may be kept; those that are kept stay.
+    // SEQ-7.10
+    pub fn bound_epochs(&mut self, epochs_max: usize) {
+        self.limits.epochs_max = epochs_max;
     }
 
     /// Epochs that are kept.

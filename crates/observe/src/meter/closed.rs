@@ -74,6 +74,8 @@ pub enum Cause {
     CaptureGap,
     /// The rules changed.
     Policy,
+    /// The operator does not attest any more what this condition names.
+    Withdrawn(&'static str),
     /// The window changed.
     Window,
     /// A new generation of the connection.
@@ -92,6 +94,7 @@ impl Cause {
     /// The mask that the final report carries for it; none for ordinary closures.
     pub const fn flags(self) -> Flags {
         match self {
+            Self::Withdrawn(condition) => withdrawn(condition),
             Self::Violation(_) => Flags::PROFILE_VIOLATION,
             Self::Ambiguous | Self::Jump(_) => Flags::SERIAL_DISCONTINUITY,
             Self::CaptureDrops
@@ -147,6 +150,7 @@ impl fmt::Display for Cause {
             Self::FilesOverlap => f.write_str("the next capture file starts before this one ended"),
             Self::CaptureGap => f.write_str("a gap in the capture"),
             Self::Policy => f.write_str("the provisioning changed"),
+            Self::Withdrawn(condition) => write!(f, "{condition} is not attested any more"),
             Self::Window => f.write_str("the window changed"),
             Self::Generation => f.write_str("a new generation of the connection"),
             Self::Evicted => f.write_str("its context was given to another stream"),
@@ -154,6 +158,17 @@ impl fmt::Display for Cause {
             Self::Exhausted => f.write_str("a counter came to its limit"),
             Self::ReportIds => f.write_str("the report id came to its limit"),
         }
+    }
+}
+
+/// What is in doubt of an epoch that began while a condition was attested.
+// SEQ-3.6, SEQ-4.11
+const fn withdrawn(condition: &str) -> Flags {
+    match condition.as_bytes() {
+        b"send_write_only" => Flags::PROFILE_VIOLATION,
+        b"half_space" => Flags::SERIAL_DISCONTINUITY,
+        // Not all that should have been was seen, or what was is of more than one stream.
+        _ => Flags::CAPTURE_DISCONTINUITY,
     }
 }
 

@@ -427,7 +427,9 @@ impl Meter {
         for index in 0..self.table.len() {
             let context = &mut self.table[index];
             let rule = provisioning.find(&context.key);
+            let withdrawn = provisioning.withdrawn(&context.key).map(Cause::Withdrawn);
             if let Some(cause) = context.provision(rule) {
+                let cause = withdrawn.unwrap_or(cause);
                 self.close(index, cause, out);
             }
             if let Some(rule) = rule {

@@ -21,7 +21,7 @@ fn report(epoch_id: u64, report_id: u64, requests: u64) -> Report {
     let window = Window::new(8).unwrap();
     let counts = Counts { requests, skipped: 2, filled: 1, pending: 1, ..Counts::default() };
     let snapshot = Snapshot { key, window, flags: Flags(0), start_ms: 5, end_ms: 9, counts };
-    Report { epoch_id, report_id, snapshot }
+    Report { epoch_id, report_id, snapshot, other_keys: 0 }
 }
 
 fn closing(mut report: Report) -> Report {
@@ -46,10 +46,11 @@ fn what_is_stale_or_rejected_changes_nothing_that_was_published() {
     let mut session = session(Limits::default());
     session.receive(1, 7, &report(3, 4, 50), 100);
     let before = kept(&session);
-    let changes: [fn(&mut Report); 10] = [
+    let changes: [fn(&mut Report); 11] = [
         |r| r.report_id = 3,
         |r| r.snapshot.key.qp = 18,
         |r| r.snapshot.key.namespace.outer_vlan = 5,
+        |r| r.other_keys = 5,
         |r| r.snapshot.window = Window::new(9).unwrap(),
         |r| r.snapshot.flags = Flags::GENERATION_UNVERIFIED,
         |r| r.snapshot.start_ms = 6,
@@ -67,6 +68,10 @@ fn what_is_stale_or_rejected_changes_nothing_that_was_published() {
     }
     let moved = session.receive(1, 8, &report(3, 5, 60), 200);
     assert_eq!(moved, Verdict::Rejected(Rejection::KeyChanged), "another Observation Point");
+    // Also where all else is the latest report once more.
+    let elsewhere = Report { other_keys: 5, ..report(3, 4, 50) };
+    let elsewhere = session.receive(1, 7, &elsewhere, 200);
+    assert_eq!(elsewhere, Verdict::Rejected(Rejection::KeyChanged), "another namespace");
     assert_eq!(kept(&session), before);
     assert_eq!(session.high_water(1), Some(3));
 }

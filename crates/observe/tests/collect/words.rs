@@ -92,7 +92,12 @@ impl<'a> Words<'a> {
         let end_ms = self.number("until", start_ms + counts.requests);
         let window = Window::new(self.small("window", 64)).unwrap();
         let snapshot = Snapshot { key, window, flags, start_ms, end_ms, counts };
-        Report { epoch_id: self.number("epoch", 1), report_id: self.number("id", 1), snapshot }
+        Report {
+            epoch_id: self.number("epoch", 1),
+            report_id: self.number("id", 1),
+            snapshot,
+            other_keys: 0,
+        }
     }
 }
 

@@ -239,3 +239,40 @@ fn shortened_fields_have_the_same_values() {
     let read = layout.records(&octets).next().map(|record| binding.read(&record).unwrap());
     assert_eq!(read, Some((7, report())));
 }
+
+// SEQ-4.3, SEQ-7.3: namespaces that the profile does not name are told apart all the same.
+#[test]
+fn a_namespace_that_the_profile_does_not_name_is_told_from_another() {
+    const VRF: FieldSpec = FieldSpec::new(ElementId::iana(234), 4);
+    const NAME: FieldSpec = FieldSpec::new(ElementId::iana(236), VARIABLE);
+    let read = |extra: &[FieldSpec], vrf: u32, name: &str| {
+        let mut specs = extra.to_vec();
+        specs.extend(fields(V4));
+        let layout = compiled(specs);
+        let octets = record(layout.spec(), |id| match id {
+            id if id == VRF.id => vrf.to_be_bytes().to_vec(),
+            id if id == NAME.id => name.as_bytes().to_vec(),
+            id => value(id).unwrap_or_else(|| vec![u8::try_from(vrf).unwrap(); 2]),
+        });
+        let binding = Binding::new(&layout, &mapping(), Lengths::Full).unwrap();
+        let record = layout.records(&octets).next().unwrap();
+        let (_, report) = binding.read(&record).unwrap();
+        assert_eq!(Report { other_keys: 0, ..report }, self::report());
+        report.other_keys
+    };
+    let seen = [
+        read(&[VRF], 1, ""),
+        read(&[VRF], 2, ""),
+        read(&[NAME], 0, "red"),
+        read(&[NAME], 0, "blue"),
+        read(&[VRF, NAME], 1, "red"),
+        read(&[VRF, VRF], 1, ""),
+    ];
+    for (n, other_keys) in seen.iter().enumerate() {
+        assert!(*other_keys != 0 && !seen[..n].contains(other_keys), "{n}: {seen:?}");
+    }
+    assert_eq!(read(&[NAME, VRF], 1, "red"), seen[4]);
+    // What names no namespace may change with every record.
+    let egress = FieldSpec::new(ElementId::iana(14), 2);
+    assert_eq!([read(&[], 1, ""), read(&[egress], 1, ""), read(&[egress], 2, "")], [0; 3]);
+}

@@ -42,7 +42,7 @@ fn report() -> impl Strategy<Value = Report> {
         };
         let (window, flags) = (Window::new(width).unwrap(), Flags(flags));
         let snapshot = Snapshot { key, window, flags, start_ms, end_ms, counts };
-        Report { epoch_id, report_id, snapshot }
+        Report { epoch_id, report_id, snapshot, other_keys: 0 }
     })
 }
 

@@ -43,6 +43,7 @@ pub fn report() -> Report {
                 unclassified_late: 7,
             },
         },
+        other_keys: 0,
     }
 }
 

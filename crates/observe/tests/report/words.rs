@@ -8,7 +8,7 @@ use observe::report::{Flags, Inconsistent};
 use observe::request::Violation;
 use wire::frame::{Lie, Opcode};
 
-const QUALIFICATIONS: [Qualification; 9] = [
+const QUALIFICATIONS: [Qualification; 10] = [
     Qualification::ProfileViolation,
     Qualification::CaptureDiscontinuity,
     Qualification::StateExhaustion,
@@ -18,6 +18,7 @@ const QUALIFICATIONS: [Qualification; 9] = [
     Qualification::ReportGap,
     Qualification::NoFinal,
     Qualification::CollectorDrop,
+    Qualification::FlowEndsBeforeStart,
 ];
 
 fn all() -> Vec<String> {
@@ -76,6 +77,7 @@ fn all() -> Vec<String> {
             Cause::FilesOverlap,
             Cause::CaptureGap,
             Cause::Policy,
+            Cause::Withdrawn("all_paths"),
             Cause::Window,
             Cause::Generation,
             Cause::Evicted,

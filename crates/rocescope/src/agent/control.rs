@@ -172,6 +172,15 @@ pub fn listen(path: &Path) -> Result<BlockingListener, String> {
     Ok(listener)
 }
 
+/// Takes the socket away, where that is allowed: without privileges it need not be, and the next
+/// agent replaces it.
+pub fn remove(path: &Path) {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
+    if is_socket && let Err(error) = fs::remove_file(path) {
+        tracing::debug!("{}: {error}", path.display());
+    }
+}
+
 /// Answers requests for as long as the agent runs.
 pub async fn serve(listener: UnixListener, commands: Sender<Command>, connections_max: usize) {
     let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));

@@ -43,7 +43,7 @@ const fn gauge(key: &'static str, name: &'static str, about: &'static str) -> Co
 
 /// Of a destination, over all its sessions.
 // SEQ-10.3
-static DESTINATION: [Column; 12] = [
+static DESTINATION: [Column; 17] = [
     Column {
         key: "connected",
         name: "connected",
@@ -58,6 +58,14 @@ static DESTINATION: [Column; 12] = [
     counter("serialisedOctets", "serialised_octets_total", "Octets that were made to be sent"),
     counter("reports", "reports_total", "Reports serialised, final ones among them"),
     counter("finals", "finals_total", "Final reports serialised"),
+    counter("sentReports", "sent_reports_total", "Reports that the network has taken"),
+    counter("sentFinals", "sent_finals_total", "Final reports that the network has taken"),
+    gauge(
+        "unsentReports",
+        "unsent_reports",
+        "Reports serialised that the network has not taken: on their way, or gone with a connection",
+    ),
+    gauge("unsentFinals", "unsent_finals", "Final reports among those"),
     counter("signsOfLife", "signs_of_life_total", "Reports repeated under their old id"),
     counter(
         "skippedReports",
@@ -69,12 +77,19 @@ static DESTINATION: [Column; 12] = [
         "finals_dropped_total",
         "Final reports that found no room or no transport: their epochs stay incomplete",
     ),
+    counter(
+        "framesWithoutSession",
+        "frames_without_session_total",
+        "Frames that passed while there was no session: nothing is reported of them",
+    ),
 ];
 
 fn of_destination(place: &mut Place) -> [u64; DESTINATION.len()] {
     let now = place.live.as_mut().map(|live| live.session.counts()).unwrap_or_default();
     let all = added(place.past, now);
     let counts = &place.target.counts;
+    let sent = counts.handed_over();
+    let [unsent, unsent_finals] = all.beyond(sent);
     [
         u64::from(place.live.is_some()),
         place.sessions,
@@ -85,9 +100,14 @@ fn of_destination(place: &mut Place) -> [u64; DESTINATION.len()] {
         all.octets,
         all.reports,
         all.finals,
+        sent.reports,
+        sent.finals,
+        unsent,
+        unsent_finals,
         all.signs_of_life,
         all.skipped_reports,
         all.dropped_finals,
+        place.frames_without_session,
     ]
 }
 
@@ -237,7 +257,7 @@ impl SessionNumbers {
 
 /// Of the whole agent.
 // SEQ-10.3
-static AGENT: [Column; 11] = [
+static AGENT: [Column; 14] = [
     gauge("ageSeconds", "age_seconds", "Seconds since the agent began"),
     gauge("sourcesRunning", "sources_running", "Sources that have not come to their end"),
     counter("batches", "batches_total", "Batches of frames metered"),
@@ -248,6 +268,17 @@ static AGENT: [Column; 11] = [
         "readingsUnknown",
         "drop_readings_unknown_total",
         "Readings of a drop counter that could not be had",
+    ),
+    counter(
+        "interruptions",
+        "interruptions_total",
+        "Times that an interface was not up, or that nobody can say whether it was",
+    ),
+    gauge("interfacesLost", "interfaces_lost", "Interfaces that are not observed now"),
+    counter(
+        "framesNotMetered",
+        "frames_not_metered_total",
+        "Frames of other interfaces that passed while one was not observed",
     ),
     gauge("disabledStreams", "disabled_streams", "Streams that violations have disabled"),
     counter("disabledForgotten", "disabled_forgotten_total", "Disabled streams without room"),
@@ -266,6 +297,9 @@ fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
         seen.gaps,
         seen.dropped_frames,
         seen.readings_unknown,
+        seen.interruptions,
+        number(observer.interfaces_lost()),
+        seen.frames_not_metered,
         number(observer.disabled.len()),
         observer.disabled.forgotten(),
         seen.reloads,
@@ -284,6 +318,12 @@ pub(super) struct Seen {
     pub dropped_frames: u64,
     /// Readings of a drop counter that could not be had.
     pub readings_unknown: u64,
+    /// Readings between which an interface was not up all the time.
+    pub interruptions: u64,
+    /// Frames that passed while another interface was not observed.
+    pub frames_not_metered: u64,
+    /// Streams that a violation disabled, as far as they were told.
+    pub disabled_told: u64,
     /// Reloads taken.
     pub reloads: u64,
     /// Reloads refused.

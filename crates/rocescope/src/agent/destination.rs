@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::observer::Command;
+use super::session::HandedOver;
 use super::tls::Tls;
 use crate::config::{AgentLimits, Export};
 
@@ -24,6 +25,8 @@ use crate::config::{AgentLimits, Export};
 const RECONNECT_MIN: Duration = Duration::from_secs(1);
 /// A session that lasted for this long was a good one: the next attempt comes soon.
 const GOOD_AFTER: Duration = Duration::from_secs(30);
+/// A collector that refuses a certificate has closed the connection by then.
+const ACCEPTED_AFTER: Duration = Duration::from_secs(1);
 /// Octets of one piece that a session hands over, about: the queue is counted in these.
 const PIECE_OCTETS: u64 = 1 << 16;
 /// Octets that a collector sends back mean nothing, and so many of them are too many.
@@ -40,6 +43,36 @@ pub struct DestinationCounts {
     pub stalled: AtomicU64,
     /// Octets that the network has taken.
     pub sent_octets: AtomicU64,
+    /// Reports that it has taken.
+    pub sent_reports: AtomicU64,
+    /// The final ones among them.
+    pub sent_finals: AtomicU64,
+}
+
+impl DestinationCounts {
+    /// What the network has taken.
+    pub fn handed_over(&self) -> HandedOver {
+        HandedOver {
+            reports: self.sent_reports.load(Ordering::Relaxed),
+            finals: self.sent_finals.load(Ordering::Relaxed),
+        }
+    }
+
+    fn sent(&self, piece: &Piece) {
+        let octets = u64::try_from(piece.octets.len()).unwrap_or(u64::MAX);
+        self.sent_octets.fetch_add(octets, Ordering::Relaxed);
+        self.sent_reports.fetch_add(piece.holds.reports, Ordering::Relaxed);
+        self.sent_finals.fetch_add(piece.holds.finals, Ordering::Relaxed);
+    }
+}
+
+/// Whole messages on their way.
+#[derive(Debug)]
+pub struct Piece {
+    /// The messages.
+    pub octets: Vec<u8>,
+    /// What of reports is in them.
+    pub holds: HandedOver,
 }
 
 /// A destination and how to get there.
@@ -106,13 +139,12 @@ impl Destination {
         let stream = connected
             .unwrap_or_else(|_| Err(format!("no connection within {} s", limit.as_secs())))
             .inspect_err(|_| _ = self.counts.failures.fetch_add(1, Ordering::Relaxed))?;
-        let pieces = usize::try_from(self.limits.octets_queued_max / PIECE_OCTETS);
-        let (pipe, octets) = mpsc::channel(pieces.unwrap_or(usize::MAX).clamp(1, 1 << 14));
+        let max = usize::try_from(self.limits.octets_queued_max / PIECE_OCTETS);
+        let (pipe, pieces) = mpsc::channel(max.unwrap_or(usize::MAX).clamp(1, 1 << 14));
         if commands.send(Command::Connected { destination: self.index, pipe }).is_err() {
             return Ok(());
         }
-        tracing::info!("{} port {}: connected", self.export.host, self.export.port);
-        self.pump(stream, octets).await
+        self.pump(stream, pieces).await
     }
 
     async fn connect(&self) -> Result<Box<dyn Stream>, String> {
@@ -138,27 +170,32 @@ impl Destination {
     async fn pump(
         &self,
         stream: Box<dyn Stream>,
-        mut octets: mpsc::Receiver<Vec<u8>>,
+        mut pieces: mpsc::Receiver<Piece>,
     ) -> Result<(), String> {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut peer = std::pin::pin!(until_closed(&mut reader));
         let stalled_after = Duration::from_secs(self.limits.stalled_timeout_s);
+        let mut accepted = std::pin::pin!(sleep(ACCEPTED_AFTER));
+        let mut told = false;
         loop {
             let piece = tokio::select! {
                 end = &mut peer => return Err(said(end)),
-                piece = octets.recv() => piece,
+                piece = pieces.recv() => piece,
+                // Nothing says so but that the connection goes on.
+                () = &mut accepted, if !told => {
+                    told = true;
+                    tracing::info!("{} port {}: connected", self.export.host, self.export.port);
+                    continue;
+                }
             };
             let Some(piece) = piece else { break };
             tokio::select! {
                 biased;
                 written = timeout(stalled_after, async {
-                    writer.write_all(&piece).await?;
+                    writer.write_all(&piece.octets).await?;
                     writer.flush().await
                 }) => match written {
-                    Ok(Ok(())) => {
-                        let len = u64::try_from(piece.len()).unwrap_or(u64::MAX);
-                        self.counts.sent_octets.fetch_add(len, Ordering::Relaxed);
-                    }
+                    Ok(Ok(())) => self.counts.sent(&piece),
                     // Why, the peer may have said before it closed.
                     Ok(Err(error)) => {
                         let said_by = timeout(RECONNECT_MIN, &mut peer).await;
@@ -213,7 +250,55 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 #[cfg(test)]
 mod tests {
+    use super::super::session::SessionCounts;
     use super::*;
+    use crate::config::Security;
+
+    fn destination() -> Destination {
+        Destination {
+            index: 0,
+            export: Export {
+                key: "export[0]".into(),
+                host: "collector.example".into(),
+                port: 4740,
+                security: Security::PlainToThisMachine,
+                report_interval: Duration::from_secs(1),
+                sign_of_life: Duration::from_secs(20),
+            },
+            tls: None,
+            limits: AgentLimits::default(),
+            counts: Arc::default(),
+        }
+    }
+
+    fn piece(octets: usize, reports: u64, finals: u64) -> Piece {
+        Piece { octets: vec![7; octets], holds: HandedOver { reports, finals } }
+    }
+
+    // SEQ-4.13
+    #[test]
+    fn only_what_the_network_has_taken_is_counted_as_sent() {
+        let destination = destination();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let result = runtime.expect("a runtime").block_on(async {
+            // As much as the first piece, and not all of the second.
+            let (ours, mut theirs) = tokio::io::duplex(100);
+            let (pipe, pieces) = mpsc::channel(3);
+            for (octets, reports, finals) in [(100, 3, 1), (150, 5, 2), (10, 7, 4)] {
+                pipe.send(piece(octets, reports, finals)).await.expect("room");
+            }
+            let read = async {
+                theirs.read_exact(&mut [0; 100]).await.expect("the first");
+                drop(theirs);
+            };
+            tokio::join!(destination.pump(Box::new(ours), pieces), read).0
+        });
+        assert!(result.is_err());
+        assert_eq!(destination.counts.handed_over(), HandedOver { reports: 3, finals: 1 });
+        assert_eq!(destination.counts.sent_octets.load(Ordering::Relaxed), 100);
+        let all = SessionCounts { reports: 15, finals: 7, ..SessionCounts::default() };
+        assert_eq!(all.beyond(destination.counts.handed_over()), [12, 6]);
+    }
 
     #[test]
     fn the_wait_between_attempts_is_at_least_half_of_itself_and_never_longer() {

@@ -9,6 +9,7 @@ pub mod control;
 mod counters;
 mod destination;
 pub mod disabled;
+mod link;
 mod metrics;
 mod name;
 mod observer;
@@ -76,7 +77,7 @@ impl Agent {
             tracing::warn!("no [[source]], so nothing is observed: name an interface or a file");
         }
         if device.exports.is_empty() {
-            return Err("no [[export]], expected a collector to report to".into());
+            return Err(NO_EXPORT.into());
         }
         warn_of_documentation_numbers(&device);
         let provisioning = device.provisioning().map_err(|error| error.to_string())?;
@@ -134,6 +135,7 @@ impl Agent {
             .build()
             .map_err(|error| format!("no runtime: {error}"))?;
         let limits = self.device.agent.limits;
+        let socket = self.device.agent.control_socket.as_ref().map(|socket| socket.path.clone());
         let (commands, commanded) = mpsc::channel();
         let (events, observed) = source::channel(size(limits.batches_waiting_max));
         let (stop, stopped) = watch::channel(false);
@@ -185,19 +187,31 @@ impl Agent {
             }
         });
         runtime.shutdown_background();
+        // Nobody listens to it any more.
+        if let Some(path) = &socket {
+            control::remove(path);
+        }
         let mut undelivered = 0_u64;
+        let nothing = ended.iter().all(|ended| ended.way.handed_over().reports == 0);
+        let unseen = ended.iter().map(|ended| ended.frames_without_session).max().unwrap_or(0);
         for destination in ended {
-            let counts = destination.counts;
-            if counts.reports == 0 {
-                undelivered = undelivered.saturating_add(counts.dropped_finals);
+            let (counts, way) = (destination.counts, destination.way.handed_over());
+            // SEQ-4.13: what the network never took is no report that went out.
+            let [unsent, unsent_finals] = counts.beyond(way);
+            if way.reports == 0 {
+                let finals = counts.dropped_finals.saturating_add(unsent_finals);
+                undelivered = undelivered.saturating_add(finals);
             }
             tracing::info!(
-                "{}: {} reports, {} of them final; {} reports skipped, {} final reports dropped",
+                "{}: {} reports sent, {} of them final; {unsent} queued and not sent, \
+                 {unsent_finals} of them final; {} reports skipped, {} final reports dropped; {} \
+                 frames passed without a session",
                 destination.name,
-                counts.reports,
-                counts.finals,
+                way.reports,
+                way.finals,
                 counts.skipped_reports,
-                counts.dropped_finals
+                counts.dropped_finals,
+                destination.frames_without_session
             );
         }
         match failed {
@@ -206,10 +220,39 @@ impl Agent {
             None if undelivered > 0 => {
                 Err(format!("{undelivered} final reports were not taken by any collector"))
             }
+            None if nothing && unseen > 0 => Err(format!(
+                "no report was taken by any collector, and {unseen} frames passed while none was \
+                 connected"
+            )),
             None => Ok(()),
         }
     }
 }
+
+/// Why an agent would not begin, as far as the configuration and its files tell: the keys, and what
+/// is wrong.
+pub fn refusals(device: &Device) -> Vec<(String, Option<usize>, String)> {
+    let mut all = Vec::new();
+    if device.exports.is_empty() && !device.sources.is_empty() {
+        all.push(("export".into(), None, NO_EXPORT.to_owned()));
+    }
+    for export in &device.exports {
+        if let Security::Tls { server, certificate, private_key } = &export.security
+            && let Err(problem) = tls::load(server, &export.host, certificate, private_key)
+        {
+            all.push((export.key.clone(), Some(certificate.line), problem));
+        }
+    }
+    let streams_max = size(device.metering.limits.contexts_max);
+    if let Some(file) = &device.agent.state_file
+        && let Err(problem) = state::read(&file.path, device.observation.layer, streams_max)
+    {
+        all.push((file.key.clone(), Some(file.line), problem));
+    }
+    all
+}
+
+const NO_EXPORT: &str = "no [[export]], expected a collector to report to";
 
 /// What the agent will have to read as the user that it is now.
 fn expect_access(path: &Path, device: &Device) -> Result<(), String> {
@@ -341,20 +384,30 @@ async fn signals(
         let command = tokio::select! {
             _ = terminate.recv() => Command::Stop,
             _ = interrupt.recv() => Command::Stop,
-            _ = hangup.recv() => match config::read_device(&path) {
-                Ok(device) => Command::Reload(Box::new(device)),
-                Err(errors) => {
-                    for error in errors {
-                        tracing::error!("not reloaded: {error}");
-                    }
-                    Command::NotReloaded
-                }
-            },
+            _ = hangup.recv() => reload(&path),
         };
         if commands.send(command).is_err() {
             return;
         }
     }
+}
+
+/// A configuration that does not pass changes nothing, but for what the operator does not attest
+/// any more: that is not metered on.
+// SEQ-3.6
+fn reload(path: &Path) -> Command {
+    let errors = match config::read_device(path) {
+        Ok(device) => return Command::Reload(Box::new(device)),
+        Err(errors) => errors,
+    };
+    let withdrawing = config::read_device_with_withdrawals(path);
+    for error in &errors {
+        match withdrawing {
+            Ok(_) => tracing::warn!("not metered any more: {error}"),
+            Err(_) => tracing::error!("not reloaded: {error}"),
+        }
+    }
+    withdrawing.map_or(Command::NotReloaded, |device| Command::Reload(Box::new(device)))
 }
 
 /// A thread for each interface, or one for the files.

@@ -2,6 +2,7 @@
 //! those whose transport has room. It holds what is common to sessions: the rules, the disabled
 //! streams, and how far each source has come.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,18 +17,22 @@ use wire::capture::Statistics;
 
 use super::control::{Answer, Request};
 use super::counters::{Counted, Seen, SessionNumbers};
-use super::destination::DestinationCounts;
+use super::destination::{DestinationCounts, Piece};
 use super::disabled::Disabled;
-use super::session::{ExportSession, Now, SessionCounts, SessionSettings};
-use super::source::{Event, now_ns};
+use super::session::{ExportSession, HandedOver, Now, SessionCounts, SessionSettings};
+use super::source::{Batch, Drops, Event, now_ns};
 use super::{control, counters, state};
 use crate::capture::{Item, Visitor as _};
 use crate::config::Device;
+use crate::layout::stream_name;
 
 /// Nothing waits for longer than this to be noticed.
 const TICK: Duration = Duration::from_millis(20);
 /// Sources that are told to stop have this long to say what they still have.
 const SOURCES_STOP: Duration = Duration::from_secs(2);
+
+/// Streams that a violation disables, of which each is told in a line of its own.
+const DISABLED_TOLD_MAX: u64 = 100;
 
 /// What the observer is asked to do.
 pub enum Command {
@@ -36,7 +41,7 @@ pub enum Command {
         /// Its place among the destinations.
         destination: usize,
         /// Takes octets; closed when the connection is gone.
-        pipe: Sender<Vec<u8>>,
+        pipe: Sender<Piece>,
     },
     /// Somebody asks for the metrics.
     Counted(tokio::sync::oneshot::Sender<Vec<Counted>>),
@@ -66,7 +71,7 @@ pub struct Target {
 pub(super) struct Live {
     pub session: ExportSession,
     pub began: Instant,
-    pipe: Sender<Vec<u8>>,
+    pipe: Sender<Piece>,
 }
 
 /// One destination, connected or not.
@@ -74,6 +79,10 @@ pub(super) struct Place {
     pub target: Target,
     pub live: Option<Live>,
     pub sessions: u64,
+    /// Frames that passed while there was no session.
+    pub frames_without_session: u64,
+    /// Reports of sessions that were cut which the network did not take, and the final ones.
+    unsent: [u64; 2],
     /// What sessions that have ended counted.
     pub past: SessionCounts,
     /// What else they counted.
@@ -89,6 +98,10 @@ struct Known {
     statistics: Vec<Statistics>,
     /// Up to when each live interface has been seen.
     seen_ns: Vec<u64>,
+    /// Interfaces that are not observed now.
+    lost: BTreeSet<u32>,
+    /// Since when all of them have been observed.
+    whole_since_ns: u64,
 }
 
 /// How many sources of which kind there are.
@@ -135,6 +148,8 @@ impl Observer {
             target,
             live: None,
             sessions: 0,
+            frames_without_session: 0,
+            unsent: [0; 2],
             past: SessionCounts::default(),
             past_numbers: SessionNumbers::default(),
         };
@@ -142,6 +157,8 @@ impl Observer {
             interfaces: vec![true; kinds.interfaces],
             statistics: Vec::new(),
             seen_ns: vec![0; kinds.interfaces],
+            lost: BTreeSet::new(),
+            whole_since_ns: 0,
         };
         Self {
             state_file: device.agent.state_file.as_ref().map(|file| file.path.clone()),
@@ -225,7 +242,7 @@ impl Observer {
 
     /// A Transport Session begins, fresh in everything but what is disabled.
     // SEQ-4.6, SEQ-6.1, SEQ-10.2
-    fn connected(&mut self, destination: usize, pipe: Sender<Vec<u8>>) {
+    fn connected(&mut self, destination: usize, pipe: Sender<Piece>) {
         self.disconnected(destination);
         let now = self.now();
         let place = &mut self.places[destination];
@@ -255,10 +272,19 @@ impl Observer {
         let place = &mut self.places[destination];
         place.past = added(place.past, live.session.counts());
         place.past_numbers.add(&SessionNumbers::of(&mut live));
-        if dropped > 0 {
+        // What is still on its way where the connection is not gone shows when that ends.
+        let unsent = match live.pipe.is_closed() {
+            true => place.past.beyond(place.target.counts.handed_over()),
+            false => place.unsent,
+        };
+        let [reports, finals] = [0, 1].map(|i| unsent[i].saturating_sub(place.unsent[i]));
+        place.unsent = unsent;
+        if dropped > 0 || reports > 0 {
             let name = &place.target.name;
             tracing::warn!(
-                "{name}: {dropped} final reports went with the session: their epochs are incomplete"
+                "{name}: with the session went {dropped} final reports that waited, and {reports} \
+                 reports, {finals} of them final, that were queued and not sent: their epochs are \
+                 incomplete"
             );
         }
     }
@@ -268,29 +294,27 @@ impl Observer {
             Event::Frames(batch) => {
                 self.seen.batches += 1;
                 self.batches_waiting.fetch_sub(1, Ordering::Relaxed);
-                for place in &mut self.places {
-                    let Some(live) = &mut place.live else { continue };
-                    for record in batch.records() {
-                        live.session.packet(&record);
-                    }
-                }
-                self.collect_violated();
+                self.frames(&batch);
             }
             Event::File => self.sessions(ExportSession::file),
             Event::Item(item) => self.item(item),
             Event::ReadingTaken(interface) => {
                 self.sessions(|session| session.reading_taken(interface));
             }
-            Event::Drops(interface, drops) => {
-                match drops {
-                    Some(drops) => self.seen.dropped_frames += drops,
-                    None => self.seen.readings_unknown += 1,
+            Event::Drops(interface, drops) => self.drops(interface, drops),
+            // SEQ-3.7: what one of several does not show may be of any stream.
+            Event::Lost(interface, what) => {
+                self.seen.gaps += 1;
+                tracing::warn!("{what}: nothing is metered until it is observed again");
+                self.known.lost.insert(interface);
+                self.sessions(|session| session.gap(Cause::CaptureGap));
+            }
+            Event::Back(interface) => {
+                self.known.lost.remove(&interface);
+                self.known.whole_since_ns = now_ns();
+                if self.known.lost.is_empty() {
+                    tracing::info!("every interface is observed again");
                 }
-                if drops != Some(0) {
-                    self.seen.gaps += 1;
-                    tracing::warn!("{} frames dropped before they were seen", shown(drops));
-                }
-                self.sessions(|session| session.drops(interface, drops));
             }
             Event::SeenUntil(interface, time_ns) => self.seen_until(interface, time_ns),
             Event::Gap(cause, what) => {
@@ -312,6 +336,55 @@ impl Observer {
                 }
             }
         }
+    }
+
+    /// Frames are metered by every session, but only while all that there is to observe is observed.
+    // SEQ-3.6, SEQ-3.7
+    fn frames(&mut self, batch: &Batch) {
+        let whole_since_ns = self.known.whole_since_ns;
+        let before = whole_since_ns > 0 && batch.has_before(whole_since_ns);
+        if before || !self.known.lost.is_empty() {
+            self.seen.frames_not_metered += batch.len();
+            return;
+        }
+        for place in &mut self.places {
+            let Some(live) = &mut place.live else {
+                place.frames_without_session += batch.len();
+                continue;
+            };
+            for record in batch.records() {
+                live.session.packet(&record);
+            }
+        }
+        self.collect_violated();
+    }
+
+    /// A reading of a drop counter.
+    // SEQ-3.7
+    fn drops(&mut self, interface: u32, drops: Drops) {
+        let drops = match drops {
+            Drops::Counted(drops) => {
+                self.seen.dropped_frames += drops;
+                if drops > 0 {
+                    tracing::warn!("{drops} frames dropped before they were seen");
+                }
+                Some(drops)
+            }
+            Drops::Unknown => {
+                self.seen.readings_unknown += 1;
+                tracing::warn!("a drop counter cannot be read: frames may have passed unseen");
+                None
+            }
+            Drops::Interrupted(what) => {
+                self.seen.interruptions += 1;
+                tracing::warn!("{what}: frames may have passed unseen");
+                None
+            }
+        };
+        if drops != Some(0) {
+            self.seen.gaps += 1;
+        }
+        self.sessions(|session| session.drops(interface, drops));
     }
 
     fn item(&mut self, item: Item) {
@@ -357,10 +430,29 @@ impl Observer {
         let mut news = false;
         for key in keys {
             let revision = self.provisioning.find(key).map_or(0, |rule| rule.revision);
-            news |= self.disabled.add(*key, revision);
+            if self.disabled.add(*key, revision) {
+                news = true;
+                self.tell_disabled(key);
+            }
         }
         if news {
             self.keep_state();
+        }
+    }
+
+    /// One who can make up streams must not fill the log.
+    // SEQ-3.3, SEQ-10.3
+    fn tell_disabled(&mut self, key: &StreamKey) {
+        self.seen.disabled_told += 1;
+        let told = self.seen.disabled_told;
+        if told <= DISABLED_TOLD_MAX {
+            let stream = stream_name(key);
+            tracing::warn!(
+                "{stream}: a request outside the profile, not metered until reprovisioned"
+            );
+        }
+        if told == DISABLED_TOLD_MAX {
+            tracing::warn!("further streams that are disabled are only counted");
         }
     }
 
@@ -397,7 +489,7 @@ impl Observer {
     /// Windows, streams and attestations are taken over; the rest needs a new start.
     // SEQ-4.7
     fn reload(&mut self, device: Device) {
-        let provisioning = match device.provisioning() {
+        let provisioning = match device.provisioning_with_withdrawn() {
             Ok(provisioning) => provisioning,
             Err(error) => {
                 self.seen.reloads_refused += 1;
@@ -414,7 +506,15 @@ impl Observer {
         self.sessions(|session| session.provision(provisioning.clone(), &disabled));
         self.disabled = disabled;
         self.seen.reloads += 1;
-        tracing::info!("reloaded: {} streams and rules", device.provisioned.len());
+        let (all, withdrawn) = (device.provisioned.len(), device.withdrawn().count());
+        match withdrawn {
+            0 => tracing::info!("reloaded: {all} streams and rules"),
+            // SEQ-3.6
+            _ => tracing::warn!(
+                "reloaded: {all} streams and rules, {withdrawn} of them not attested any more and \
+                 not metered"
+            ),
+        }
         self.device.provisioned = device.provisioned;
         self.provisioning = provisioning;
     }
@@ -441,9 +541,13 @@ impl Observer {
             }
             live.session.advance(now);
             while live.pipe.capacity() > 0 {
-                let mut octets = Vec::new();
+                let (mut octets, before) = (Vec::new(), live.session.counts());
                 match live.session.transmit(now, &mut octets) {
-                    Ok(true) => _ = live.pipe.try_send(octets),
+                    // One that is not taken any more is not counted as sent either.
+                    Ok(true) => {
+                        let holds = HandedOver::between(before, live.session.counts());
+                        _ = live.pipe.try_send(Piece { octets, holds });
+                    }
                     Ok(false) => break,
                     Err(error) => {
                         tracing::error!("{}: {error}", place.target.name);
@@ -472,7 +576,12 @@ impl Observer {
         for index in 0..self.places.len() {
             self.disconnected(index);
         }
-        let ended = |place: Place| Ended { name: place.target.name, counts: place.past };
+        let ended = |place: Place| Ended {
+            name: place.target.name,
+            counts: place.past,
+            way: place.target.counts,
+            frames_without_session: place.frames_without_session,
+        };
         (self.places.into_iter().map(ended).collect(), self.failed)
     }
 
@@ -481,6 +590,11 @@ impl Observer {
         // 32 bits of seconds, as in every IPFIX message; they last until 2106.
         let export_s = u32::try_from(now_ns() / 1_000_000_000).unwrap_or(u32::MAX);
         Now { monotonic_ms, export_s }
+    }
+
+    /// Interfaces that are not observed now.
+    pub(super) fn interfaces_lost(&self) -> usize {
+        self.known.lost.len()
     }
 
     /// How long it has been running.
@@ -496,10 +610,10 @@ pub struct Ended {
     pub name: String,
     /// Over all its sessions.
     pub counts: SessionCounts,
-}
-
-fn shown(drops: Option<u64>) -> String {
-    drops.map_or_else(|| "an unknown number of".into(), |drops| drops.to_string())
+    /// What its connections count.
+    pub way: Arc<DestinationCounts>,
+    /// Frames that passed while there was no session.
+    pub frames_without_session: u64,
 }
 
 /// The same item once more.

@@ -79,6 +79,34 @@ pub struct SessionCounts {
     pub octets: u64,
 }
 
+impl SessionCounts {
+    /// Reports that were serialised and that the network has not taken, and how many of those are
+    /// final.
+    pub fn beyond(&self, handed_over: HandedOver) -> [u64; 2] {
+        let HandedOver { reports, finals } = handed_over;
+        [self.reports.saturating_sub(reports), self.finals.saturating_sub(finals)]
+    }
+}
+
+/// What the network has taken of what was serialised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Reports, finals and signs of life among them.
+    pub reports: u64,
+    /// Final reports.
+    pub finals: u64,
+}
+
+impl HandedOver {
+    /// What was serialised between two counts of one session.
+    pub fn between(before: SessionCounts, after: SessionCounts) -> Self {
+        Self {
+            reports: after.reports.saturating_sub(before.reports),
+            finals: after.finals.saturating_sub(before.finals),
+        }
+    }
+}
+
 /// One Transport Session.
 pub struct ExportSession {
     settings: SessionSettings,
@@ -289,7 +317,8 @@ impl ExportSession {
             let Some(open) = stream.open.filter(|open| !open.changed) else { continue };
             found += 1;
             let EpochIds { epoch_id, report_id } = open.ids;
-            reports.push(Report { epoch_id, report_id, snapshot: open.snapshot });
+            let snapshot = open.snapshot;
+            reports.push(Report { epoch_id, report_id, snapshot, other_keys: 0 });
         }
         self.counts.signs_of_life += count(found);
     }

@@ -3,7 +3,7 @@
 //! its drop counter.
 //!
 //! libpcap reads interfaces: it puts the VLAN tags back that the kernel takes out, and counts what
-//! its ring had no room for.
+//! its ring had no room for. Where an interface was down meanwhile, [`super::link`] knows.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::capture::{Limits, Record};
 use wire::frame::{LinkType, UnknownLink};
 
+use super::link::{Link, Look};
 use crate::capture::{Access, Capture, Item, Visitor};
 use crate::config::{Interface, Pace, Replay};
 use crate::progress::Progress;
@@ -39,6 +40,17 @@ const READING_INTERVAL: Duration = Duration::from_millis(200);
 /// An interface that is gone is looked for this often.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What was found out about the frames between two readings of an interface's drop counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drops {
+    /// So many were dropped.
+    Counted(u64),
+    /// The counter could not be read.
+    Unknown,
+    /// Frames may not have come this far at all, for a reason in words.
+    Interrupted(String),
+}
+
 /// What sources tell, each in its order.
 #[derive(Debug)]
 pub enum Event {
@@ -50,9 +62,12 @@ pub enum Event {
     Item(Item),
     /// An interface's drop counter was read just now.
     ReadingTaken(u32),
-    /// That reading shows so many drops, or cannot be had, and all frames from before it have been
-    /// handed over.
-    Drops(u32, Option<u64>),
+    /// What that reading said, and all frames from before it have been handed over.
+    Drops(u32, Drops),
+    /// From here on an interface is not observed, for a reason in words.
+    Lost(u32, String),
+    /// It is observed again.
+    Back(u32),
     /// All frames of an interface up to this time have been handed over, nanoseconds since 1970.
     SeenUntil(u32, u64),
     /// Frames are missing here.
@@ -150,6 +165,16 @@ impl Batch {
         self.frames.is_empty()
     }
 
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        u64::try_from(self.frames.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether any of them is from before a time, as far as they have times.
+    pub fn has_before(&self, time_ns: u64) -> bool {
+        self.frames.iter().any(|frame| frame.time_ns.is_some_and(|at_ns| at_ns < time_ns))
+    }
+
     fn is_full(&self) -> bool {
         self.frames.len() >= FRAMES_MAX || self.octets.len() >= OCTETS_FULL
     }
@@ -160,6 +185,7 @@ pub struct Open {
     number: u32,
     interface: Interface,
     capture: Pcap<Active>,
+    link: Link,
 }
 
 /// Opens an interface.
@@ -167,11 +193,18 @@ pub struct Open {
 /// # Errors
 /// In a line: what libpcap says, such as that it is not there or not allowed.
 pub fn open(number: u32, interface: &Interface) -> Result<Open, String> {
-    let capture = activate(interface).map_err(|error| format!("{}: {error}", interface.name))?;
-    Ok(Open { number, interface: interface.clone(), capture })
+    let (capture, link) =
+        activate(interface).map_err(|error| format!("{}: {error}", interface.name))?;
+    Ok(Open { number, interface: interface.clone(), capture, link })
 }
 
-fn activate(interface: &Interface) -> Result<Pcap<Active>, pcap::Error> {
+fn activate(interface: &Interface) -> Result<(Pcap<Active>, Link), String> {
+    let capture = captured(interface).map_err(|error| error.to_string())?;
+    // What comes before is not metered yet.
+    Ok((capture, Link::watch(&interface.name)?))
+}
+
+fn captured(interface: &Interface) -> Result<Pcap<Active>, pcap::Error> {
     Pcap::from_device(interface.name.as_str())?
         .promisc(interface.promiscuous)
         .snaplen(SNAP_LEN)
@@ -188,26 +221,24 @@ struct Gone;
 /// Captures until `stop` is set, and says so with a last reading. An interface that is gone is
 /// opened again when it is back, but only where that `reopens`: without privileges it cannot be.
 pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool>) {
-    let Open { number, interface, capture } = open;
-    let mut open = Some(capture);
+    let Open { number, interface, capture, link } = open;
+    let mut open = Some((capture, link));
+    let mut lost = false;
     loop {
-        if let Some(capture) = open.take() {
-            match Reading::new(number, capture, events).run(stop) {
-                Ok(Ok(())) => break,
-                Ok(Err(error)) => {
-                    let what = format!("{}: {error}", interface.name);
-                    if !reopens {
-                        let what = format!(
-                            "{what}: the interface is gone, and what it takes to open it again \
-                             was dropped at the start; start the agent again"
-                        );
-                        _ = events.send(Event::Failed(what));
-                        break;
-                    }
-                    if events.send(Event::Gap(Cause::CaptureGap, what)).is_err() {
-                        return;
-                    }
+        if let Some((capture, link)) = open.take() {
+            let reading = Reading::new(number, &interface.name, capture, link, events);
+            match reading.run(lost, stop) {
+                Ok(None) => break,
+                Ok(Some(what)) if !reopens => {
+                    let what = format!(
+                        "{}: {what}: the interface is gone, and what it takes to open it again was \
+                         dropped at the start; start the agent again",
+                        interface.name
+                    );
+                    _ = events.send(Event::Failed(what));
+                    break;
                 }
+                Ok(Some(_)) => lost = true,
                 Err(Gone) => return,
             }
         }
@@ -216,7 +247,7 @@ pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool
             break;
         }
         match activate(&interface) {
-            Ok(capture) => open = Some(capture),
+            Ok(opened) => open = Some(opened),
             Err(error) => tracing::debug!("{}: {error}", interface.name),
         }
     }
@@ -226,7 +257,11 @@ pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool
 /// One open capture and its drop counter.
 struct Reading<'e> {
     number: u32,
+    name: &'e str,
     capture: Pcap<Active>,
+    watched: Link,
+    /// The interface was said not to be observed.
+    lost: bool,
     link: Result<LinkType, UnknownLink>,
     events: &'e Events,
     batch: Batch,
@@ -239,19 +274,29 @@ struct Reading<'e> {
     next_seen: Instant,
 }
 
-#[derive(Clone, Copy)]
 struct Taken {
-    drops: Option<u64>,
+    drops: Drops,
+    /// The interface was not up, for a reason in words.
+    down: Option<String>,
     at: Instant,
     at_ns: u64,
 }
 
 impl<'e> Reading<'e> {
-    fn new(number: u32, capture: Pcap<Active>, events: &'e Events) -> Self {
+    fn new(
+        number: u32,
+        name: &'e str,
+        capture: Pcap<Active>,
+        watched: Link,
+        events: &'e Events,
+    ) -> Self {
         let link = u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX);
         Self {
             number,
+            name,
             capture,
+            watched,
+            lost: false,
             link: LinkType::from_number(link),
             events,
             batch: Batch::default(),
@@ -263,41 +308,69 @@ impl<'e> Reading<'e> {
         }
     }
 
-    fn run(mut self, stop: &Arc<AtomicBool>) -> Result<Result<(), pcap::Error>, Gone> {
+    /// Reads until it is to stop, or until the interface is gone, for a reason in words. `lost` says
+    /// that it was gone before.
+    fn run(mut self, lost: bool, stop: &Arc<AtomicBool>) -> Result<Option<String>, Gone> {
         // What was counted before the capture began is not ours.
         if let Ok(stat) = self.capture.stats() {
             self.counted = [stat.dropped, stat.if_dropped];
         }
+        self.lost = lost;
+        if self.watched.is_up() {
+            self.found_up()?;
+        } else {
+            self.found_down("the interface is not up".into())?;
+        }
         while !stop.load(Ordering::Relaxed) {
-            match self.some() {
-                Ok(true) if !self.batch.is_full() => {
-                    self.hand_over()?;
-                    self.look(true)?;
-                    self.wait();
+            let read = self.some();
+            self.hand_over()?;
+            let looked = match read {
+                Ok(empty) => {
+                    let looked = self.look(empty)?;
+                    if empty {
+                        self.wait();
+                    }
+                    looked
                 }
-                Ok(_) => {
-                    self.hand_over()?;
-                    self.look(false)?;
-                }
-                Err(error) => {
-                    self.hand_over()?;
-                    self.end()?;
-                    return Ok(Err(error));
-                }
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(what) = looked {
+                self.found_down(what.clone())?;
+                self.end()?;
+                return Ok(Some(what));
             }
         }
         self.hand_over()?;
         self.end()?;
-        Ok(Ok(()))
+        Ok(None)
+    }
+
+    // SEQ-3.7
+    fn found_down(&mut self, what: String) -> Result<(), Gone> {
+        if std::mem::replace(&mut self.lost, true) {
+            return Ok(());
+        }
+        self.send(Event::Lost(self.number, format!("{}: {what}", self.name)))
+    }
+
+    fn found_up(&mut self) -> Result<(), Gone> {
+        if std::mem::replace(&mut self.lost, false) {
+            self.send(Event::Back(self.number))?;
+        }
+        Ok(())
     }
 
     /// The last reading of this capture: what is still in the ring will not be seen.
     fn end(&mut self) -> Result<(), Gone> {
-        if let Some(taken) = self.taken {
+        if let Some(taken) = self.taken.take() {
             self.tell(taken)?;
         }
-        self.take()?;
-        self.taken.map_or(Ok(()), |taken| self.tell(taken))
+        // An interface that is gone was said to be so.
+        _ = self.take()?;
+        match self.taken.take() {
+            Some(taken) => self.tell(taken),
+            None => Ok(()),
+        }
     }
 
     /// Reads until a batch is full, or there is nothing to read, which is true.
@@ -325,43 +398,75 @@ impl<'e> Reading<'e> {
         Ok(false)
     }
 
-    /// Reads the drop counter where that is due. A reading is told once every frame from before it
-    /// has been handed over: the drops may lie behind frames that were still in the ring.
+    /// Reads the drop counter where that is due, and whether the interface was up. A reading is told
+    /// once every frame from before it has been handed over: the drops may lie behind frames that
+    /// were still in the ring. Inside, an interface that is gone, in words.
     // SEQ-3.7
-    fn look(&mut self, empty: bool) -> Result<(), Gone> {
+    fn look(&mut self, empty: bool) -> Result<Result<(), String>, Gone> {
         let now = Instant::now();
-        if let Some(taken) = self.taken {
+        if let Some(taken) = &self.taken {
             let settle_ns = u64::try_from(SETTLE.as_nanos()).unwrap_or(u64::MAX);
             let passed = self.last_frame_ns > taken.at_ns.saturating_add(settle_ns);
             let settled = empty && now.duration_since(taken.at) >= SETTLE;
-            if passed || settled {
+            if (passed || settled)
+                && let Some(taken) = self.taken.take()
+            {
                 self.tell(taken)?;
             }
-        } else if now >= self.next_reading {
-            self.take()?;
+        } else if now >= self.next_reading
+            && let Err(gone) = self.take()?
+        {
+            return Ok(Err(gone));
         }
         if empty && now >= self.next_seen {
             self.next_seen = now + SETTLE;
             let settle_ns = u64::try_from(SETTLE.as_nanos()).unwrap_or(u64::MAX);
             self.send(Event::SeenUntil(self.number, now_ns().saturating_sub(settle_ns)))?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    fn take(&mut self) -> Result<(), Gone> {
+    /// Takes a reading; inside, an interface that is gone, in words.
+    fn take(&mut self) -> Result<Result<(), String>, Gone> {
         self.next_reading = Instant::now() + READING_INTERVAL;
-        let drops = self.capture.stats().ok().map(|stat| {
+        let counted = self.capture.stats().map_or(Drops::Unknown, |stat| {
             let now = [stat.dropped, stat.if_dropped];
             let before = std::mem::replace(&mut self.counted, now);
-            now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(before))).sum()
+            let since = now.iter().zip(before).map(|(now, before)| now.wrapping_sub(before));
+            Drops::Counted(since.map(u64::from).sum())
         });
-        self.taken = Some(Taken { drops, at: Instant::now(), at_ns: now_ns() });
-        self.send(Event::ReadingTaken(self.number))
+        let (mut drops, mut down, mut gone) = (counted, None, Ok(()));
+        match self.watched.look() {
+            Look::Up => {}
+            Look::Interrupted(what) => {
+                drops = Drops::Interrupted(format!("{}: {what}", self.name));
+            }
+            Look::Down(what) => down = Some(what),
+            Look::Gone(what) => {
+                gone = Err(what.clone());
+                down = Some(what);
+            }
+        }
+        self.taken = Some(Taken { drops, down, at: Instant::now(), at_ns: now_ns() });
+        self.send(Event::ReadingTaken(self.number))?;
+        Ok(gone)
     }
 
     fn tell(&mut self, taken: Taken) -> Result<(), Gone> {
-        self.taken = None;
-        self.send(Event::Drops(self.number, taken.drops))
+        let Taken { mut drops, down, .. } = taken;
+        let down = match down {
+            // Since when it was so is not known.
+            Some(what) if !self.lost => {
+                drops = Drops::Interrupted(format!("{}: {what}", self.name));
+                Some(what)
+            }
+            down => down,
+        };
+        self.send(Event::Drops(self.number, drops))?;
+        match down {
+            Some(what) => self.found_down(what),
+            None => self.found_up(),
+        }
     }
 
     fn hand_over(&mut self) -> Result<(), Gone> {

@@ -1,13 +1,47 @@
-//! How many may be there at a time: connections without a session, sessions, sessions of a peer.
+//! How many may be there at a time: connections without a session, sessions, sessions of a peer,
+//! epochs of all sessions.
 //!
 //! A connection whose handshake is not through costs a place among few. None of them can hold its
 //! place against others: when all are taken, the oldest one of the address that has the most ends.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+
+/// The room for epochs that all sessions share.
+// SEQ-7.10
+#[derive(Debug)]
+pub struct Room {
+    max: u64,
+    taken: AtomicU64,
+}
+
+impl Room {
+    /// For so many.
+    pub fn new(max: u64) -> Arc<Self> {
+        Arc::new(Self { max, taken: AtomicU64::new(0) })
+    }
+
+    /// Takes room for so many, or as many as there is room for, and says for how many.
+    pub fn take(&self, wanted: u64) -> u64 {
+        let mut got = 0;
+        let taken = |taken: u64| {
+            got = wanted.min(self.max.saturating_sub(taken));
+            Some(taken + got)
+        };
+        // Never refused.
+        _ = self.taken.fetch_update(Relaxed, Relaxed, taken);
+        got
+    }
+
+    /// Gives room back that was taken.
+    pub fn give_back(&self, epochs: u64) {
+        self.taken.fetch_sub(epochs, Relaxed);
+    }
+}
 
 /// Connections whose handshake is under way.
 #[derive(Debug)]
@@ -183,6 +217,15 @@ mod tests {
         assert_eq!(all.len(), 0);
         let (_place, mut ended) = all.enter(from);
         assert!(ended.try_recv().is_err());
+    }
+
+    // SEQ-7.10
+    #[test]
+    fn sessions_share_the_room_for_epochs_and_none_takes_more_than_there_is() {
+        let room = Room::new(10);
+        assert_eq!((room.take(4), room.take(7), room.take(1)), (4, 6, 0));
+        room.give_back(5);
+        assert_eq!((room.take(u64::MAX), room.take(1)), (5, 0));
     }
 
     #[test]

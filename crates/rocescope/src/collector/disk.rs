@@ -83,12 +83,20 @@ impl Disk {
     /// The bounds of results, and of the raw archive.
     // SEQ-7.10
     pub fn limits(config: &Collector) -> (StoreLimits, ArchiveLimits) {
-        let age_max_ms = config.limits.results_days_max.saturating_mul(DAY_MS);
-        let results = StoreLimits { results_age_max_ms: age_max_ms, ..StoreLimits::default() };
+        let limits = &config.limits;
+        let days_ms = |days: u64| days.saturating_mul(DAY_MS);
+        let results = StoreLimits {
+            results_age_max_ms: days_ms(limits.results_days_max),
+            history_age_max_ms: days_ms(limits.history_days_max),
+            history_per_epoch_max: limits.history_per_epoch_max,
+            octets_max: limits.results_octets_max,
+        };
+        let waiting = limits.archive_waiting_octets_max;
         let raw = ArchiveLimits {
-            octets_max: config.limits.archive_octets_max,
-            age_max_ms,
-            ..ArchiveLimits::default()
+            segment_octets_max: limits.archive_segment_octets_max,
+            octets_max: limits.archive_octets_max,
+            age_max_ms: days_ms(limits.archive_days_max),
+            waiting_octets_max: usize::try_from(waiting).unwrap_or(usize::MAX),
         };
         (results, raw)
     }

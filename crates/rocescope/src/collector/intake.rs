@@ -145,6 +145,8 @@ pub struct Intake {
     partial: Vec<u8>,
     wanted: usize,
     malformed_in_a_row: u64,
+    /// How many epochs may be kept now.
+    epochs_max: usize,
     decoder: Decoder,
     /// Counts the records of domains that are not the peer's, or for which there is no room; none
     /// of it is kept.
@@ -171,6 +173,10 @@ struct Reading {
     refused_domains_max: usize,
     /// The sorts of notes that were made.
     told: BTreeSet<&'static str>,
+    /// Templates that would be of the profile under another enterprise number, and that number.
+    elsewhere: BTreeMap<(u32, u16), u32>,
+    /// The records of each such number.
+    records_elsewhere: BTreeMap<u32, u64>,
 }
 
 impl Intake {
@@ -192,6 +198,7 @@ impl Intake {
             partial: Vec::new(),
             wanted: MESSAGE_HEADER_LEN,
             malformed_in_a_row: 0,
+            epochs_max: bounds.session.epochs_max,
             decoder: decoder(),
             refused: decoder(),
             reading: Reading {
@@ -206,6 +213,8 @@ impl Intake {
                 refused_domains: BTreeSet::new(),
                 refused_domains_max: bounds.session.domains_max.saturating_mul(2),
                 told: BTreeSet::new(),
+                elsewhere: BTreeMap::new(),
+                records_elsewhere: BTreeMap::new(),
             },
         }
     }
@@ -248,6 +257,17 @@ impl Intake {
         }
     }
 
+    /// Says for how many epochs there is room from here on, as far as other sessions leave it.
+    // SEQ-7.10, SEQ-7.18: replaying it has to refuse what was refused.
+    pub fn bound_epochs(&mut self, epochs_max: usize, out: &mut Taken) {
+        let epochs_max = epochs_max.min(self.bounds.session.epochs_max);
+        if std::mem::replace(&mut self.epochs_max, epochs_max) != epochs_max {
+            self.reading.session.bound_epochs(epochs_max);
+            let epochs = u64::try_from(epochs_max).unwrap_or(u64::MAX);
+            out.raw.push(Part::Note(Entry::Bounded { epochs }));
+        }
+    }
+
     /// Takes the next octets of the stream, however it is cut.
     ///
     /// # Errors
@@ -280,6 +300,13 @@ impl Intake {
         self.reading
             .session
             .end(&mut |retired| out.changes.extend(unfinished(id, retired, now_ms)));
+        let own = self.mapping.pen();
+        out.notes.extend(self.reading.records_elsewhere.iter().map(|(pen, records)| {
+            format!(
+                "{records} records that would be reports under enterprise number {pen} were not \
+                 taken for any, expected number {own} (elements.pen)"
+            )
+        }));
         out.changes.push(Change::SessionClosed {
             session: id,
             closed_ms: now_ms,
@@ -462,6 +489,21 @@ impl Reading {
                 format!("template {template}: {error}; its records are refused")
             });
         }
+        match other_number(layout, &self.mapping) {
+            Some(pen) => {
+                self.elsewhere.insert((domain, layout.id()), pen);
+                let own = self.mapping.pen();
+                self.tell(out, "pen", || {
+                    format!(
+                        "template {} is of the profile under enterprise number {pen}, expected \
+                         {} (elements.pen); its records are let through as somebody else's",
+                        layout.id(),
+                        own
+                    )
+                });
+            }
+            None => _ = self.elsewhere.remove(&(domain, layout.id())),
+        }
         self.bindings.entry((domain, layout.kind())).or_default().insert(layout.id(), binding);
     }
 
@@ -473,7 +515,11 @@ impl Reading {
                 return self.refuse(domain, Refusal::Template, set.records.count() as u64);
             }
             _ => {
-                self.counts.others += set.records.count() as u64;
+                let (template, records) = (set.layout.id(), set.records.count() as u64);
+                self.counts.others += records;
+                if let Some(pen) = self.elsewhere.get(&(domain, template)) {
+                    *self.records_elsewhere.entry(*pen).or_default() += records;
+                }
                 return;
             }
         };
@@ -573,6 +619,20 @@ impl Reading {
         }
     }
 }
+
+/// The enterprise number under which a template of somebody else would be of the profile: that of
+/// the exporter, where it is configured with another one than the collector.
+fn other_number(layout: &Layout, own: &Mapping) -> Option<u32> {
+    let numbers: BTreeSet<u32> = layout.fields().iter().map(|field| field.id.pen).collect();
+    let others = numbers.into_iter().filter(|pen| *pen != 0 && *pen != own.pen());
+    others.take(OTHER_NUMBERS_MAX).find(|pen| {
+        let mapping = Mapping::new(*pen);
+        mapping.is_ok_and(|mapping| Binding::new(layout, &mapping, Lengths::Full).is_ok())
+    })
+}
+
+/// Enterprise numbers of one template that are tried.
+const OTHER_NUMBERS_MAX: usize = 4;
 
 /// Whether a template is none of the profile's business.
 fn is_other(error: &BindingError) -> bool {

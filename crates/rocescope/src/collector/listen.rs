@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use wire::element::Mapping;
 
 use super::access::{Access, Admitted};
-use super::admission::{Handshakes, LineQuota, Place, Sessions};
+use super::admission::{Handshakes, LineQuota, Place, Room, Sessions};
 use super::clock::Clock;
 use super::greeting::Greeting;
 use super::intake::{Bounds, Intake};
@@ -69,6 +69,7 @@ struct Shared {
     stop: watch::Receiver<bool>,
     handshakes: Arc<Handshakes>,
     sessions: Arc<Sessions>,
+    room: Arc<Room>,
     writer: Writer,
     metrics: Arc<Metrics>,
     clock: Clock,
@@ -162,6 +163,7 @@ impl Shared {
             stop,
             handshakes: Handshakes::new(size(limits.handshakes_max)),
             sessions: Arc::default(),
+            room: Room::new(limits.epochs_all_max),
             writer,
             metrics,
             clock: Clock::new(),
@@ -332,6 +334,7 @@ async fn session(
         clock: shared.clock,
         writer: shared.writer.clone(),
         metrics: shared.metrics.clone(),
+        room: shared.room.clone(),
     };
     pump.run(tls, shared.access.clone(), shared.stop.clone()).await;
     Metrics::count(&shared.metrics.sessions_closed);

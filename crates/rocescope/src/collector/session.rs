@@ -14,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::{info, warn};
 
 use super::access::Access;
+use super::admission::Room;
 use super::clock::{Clock, milliseconds};
 use super::intake::{Counts, Intake, Taken};
 use super::metrics::Metrics;
@@ -52,7 +53,12 @@ pub struct Pump {
     pub writer: Writer,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// The room for epochs that all sessions share.
+    pub room: Arc<Room>,
 }
+
+/// Octets of the smallest report, in a template of its own length: IPv4 and no other keys.
+const REPORT_OCTETS_MIN: usize = 120;
 
 /// Waits until the program is to stop.
 pub async fn stopped(stop: &mut watch::Receiver<bool>) {
@@ -74,9 +80,13 @@ impl Pump {
         };
         info!("{}: session ends: {reason}", self.name);
         self.metrics.epochs.fetch_sub(self.intake.epochs() as u64, Relaxed);
+        self.room.give_back(self.intake.epochs() as u64);
         let mut out = Taken::default();
         let id = self.intake.id();
         self.intake.end(self.clock.now_ms(), &reason, &mut out);
+        for note in &out.notes {
+            warn!("{}: {note}", self.name);
+        }
         _ = self.writer.keep(id, out).await;
         // What becomes of the peer's side is its own affair.
         _ = timeout(TICK, stream.shutdown()).await;
@@ -132,7 +142,15 @@ impl Pump {
         let before = self.intake.counts().clone();
         let mut out = Taken::default();
         let epochs = self.intake.epochs();
+        // As many as these octets can begin, so that sessions that read at once share what is left.
+        let begun_max = (self.intake.unfinished() + octets.len()) / REPORT_OCTETS_MIN + 1;
+        let room = self.room.take(begun_max as u64);
+        let own = usize::try_from(room).unwrap_or(usize::MAX);
+        let bound = if own < begun_max { epochs.saturating_add(own) } else { usize::MAX };
+        self.intake.bound_epochs(bound, &mut out);
         let taken = self.intake.receive(octets, self.clock.now_ms(), &mut out);
+        let begun = self.intake.epochs().saturating_sub(epochs) as u64;
+        self.room.give_back(room.saturating_sub(begun));
         self.note(&before, epochs, &out);
         let messages = self.intake.counts().messages - before.messages;
         self.writer.keep(self.intake.id(), out).await?;
@@ -163,6 +181,7 @@ impl Pump {
         let mut out = Taken::default();
         let (before, epochs) = (self.intake.counts().clone(), self.intake.epochs());
         self.intake.advance(now_ms.saturating_sub(milliseconds(times.away(now))), now_ms, &mut out);
+        self.room.give_back(epochs.saturating_sub(self.intake.epochs()) as u64);
         self.note(&before, epochs, &out);
         self.writer.keep(self.intake.id(), out).await
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use observe::meter::{Limits, Settings, WhenFull};
-use observe::provision::{ProvisionError, Provisioning};
+use observe::provision::{ProvisionError, Provisioning, Rule};
 use observe::window::{Labels, WINDOW_MAX, Window};
 use toml::de::DeTable;
 use wire::element::Mapping;
@@ -190,9 +190,28 @@ impl Device {
     /// None for a configuration that was read from a file; one that was built by hand can lack an
     /// attestation or hold more rules than its limit.
     pub fn provisioning(&self) -> Result<Provisioning, ProvisionError> {
+        let (rules, rules_max) = self.rules();
+        Provisioning::new(rules, rules_max)
+    }
+
+    /// As [`Device::provisioning`], of a configuration that takes attestations back.
+    ///
+    /// # Errors
+    /// None for a configuration that was read from a file.
+    pub fn provisioning_with_withdrawn(&self) -> Result<Provisioning, ProvisionError> {
+        let (rules, rules_max) = self.rules();
+        Provisioning::with_withdrawn(rules, rules_max)
+    }
+
+    /// The entries that lack an attestation, each with the first that it lacks.
+    pub fn withdrawn(&self) -> impl Iterator<Item = (&Provisioned, &'static str)> {
+        self.provisioned.iter().filter_map(|entry| Some((entry, entry.rule.attestation.missing()?)))
+    }
+
+    fn rules(&self) -> (Vec<Rule>, usize) {
         let rules = self.provisioned.iter().map(|entry| entry.rule.clone()).collect();
         let rules_max = usize::try_from(self.metering.limits.rules_max).unwrap_or(usize::MAX);
-        Provisioning::new(rules, rules_max)
+        (rules, rules_max)
     }
 }
 

@@ -144,14 +144,28 @@ limits! {
         "elements that one Transport Session describes by type records";
     epochs_max = 1_000_000, 1, 100_000_000,
         "epochs that are kept at a time for one Transport Session";
+    epochs_all_max = 4_000_000, 1, 1_000_000_000,
+        "epochs that are kept at a time over all Transport Sessions";
     closed_retention_s = 60, 1, 2_592_000,
         "seconds for which a closed epoch is kept, to notice what contradicts it";
     reports_waiting_max = 524_288, 1, 10_000_000,
         "results that wait for the store, half of them for their turn; no session is read while all do";
     archive_octets_max = 64 << 30, 1 << 20, 1 << 50,
         "octets of the raw archive, the oldest file going first";
+    archive_days_max = 90, 1, 36_500,
+        "days for which the raw archive is stored";
+    archive_segment_octets_max = 64 << 20, 1 << 17, 1 << 40,
+        "octets of one file of the raw archive before it is compressed";
+    archive_waiting_octets_max = 256 << 10, 1 << 16, 1 << 30,
+        "octets of one Transport Session that wait in memory for the raw archive";
     results_days_max = 90, 1, 36_500,
         "days for which results are stored";
+    results_octets_max = 16 << 30, 1 << 20, 1 << 50,
+        "octets of the database, the oldest results going first";
+    history_days_max = 7, 1, 36_500,
+        "days for which readings for charts are stored";
+    history_per_epoch_max = 256, 1, 1 << 20,
+        "readings for charts of one epoch, the oldest going first";
     http_connections_max = 128, 1, 65_536,
         "HTTP connections at one time; one more ends the oldest whose reader is not known yet";
     http_head_octets_max = 16_384, 8_192, 1 << 20,

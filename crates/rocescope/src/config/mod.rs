@@ -35,7 +35,7 @@ pub use rules::{ATTESTATIONS, Condition, Provisioned};
 pub use source::{Interface, Pace, Replay, Sources};
 pub use starter::{StarterStream, starter};
 
-pub(crate) use section::{alternatives, nearest};
+pub(crate) use section::{alternatives, nearest, one_of};
 
 use section::Document;
 
@@ -86,6 +86,22 @@ pub fn read_device(path: &Path) -> Result<Device, Vec<ConfigError>> {
     }
 }
 
+/// Reads a device file that may take back what was attested before: an entry without all of it
+/// provisions nothing ([`Device::withdrawn`]).
+///
+/// # Errors
+/// As [`read_device`], but for that.
+// SEQ-3.6
+pub fn read_device_with_withdrawals(path: &Path) -> Result<Device, Vec<ConfigError>> {
+    let (file, text) = (path.display().to_string(), text_of(path)?);
+    match parsed(Document::with_withdrawals(&file, &text), directory_of(path))? {
+        Config::Device(device) => Ok(*device),
+        Config::Collector(_) => {
+            Err(vec![other_kind(path, "a collector's", "a device's: [observation], [[stream]]")])
+        }
+    }
+}
+
 /// Reads a collector file.
 ///
 /// # Errors
@@ -105,7 +121,10 @@ pub fn read_collector(path: &Path) -> Result<Collector, Vec<ConfigError>> {
 /// # Errors
 /// Everything that is wrong with the text.
 pub fn parse(file: &str, text: &str, directory: &Path) -> Result<Config, Vec<ConfigError>> {
-    let document = Document::new(file, text);
+    parsed(Document::new(file, text), directory)
+}
+
+fn parsed(document: Document<'_>, directory: &Path) -> Result<Config, Vec<ConfigError>> {
     let built = document.parse().and_then(|table| match Kind::of(&document, &table)? {
         Kind::Device => {
             device::read(&document, &table, directory).map(|d| Config::Device(Box::new(d)))

@@ -210,6 +210,9 @@ impl Common {
 /// All five, each there and true; every one that is not is reported.
 // SEQ-3.2, SEQ-3.5, SEQ-3.6, SEQ-3.9
 fn attestation(section: &Section<'_>) -> Option<Attestation> {
+    if section.allows_withdrawals() {
+        return stated(section);
+    }
     if !section.is_there() {
         let problem = format!("missing, expected {}, each true", ATTEST_KEYS.join(", "));
         section.error("", problem);
@@ -231,6 +234,24 @@ fn attestation(section: &Section<'_>) -> Option<Attestation> {
         all &= stated == Some(true);
     }
     all.then_some(Attestation::ALL)
+}
+
+/// What is attested and what is not, for who may take back what was.
+// SEQ-3.6
+fn stated(section: &Section<'_>) -> Option<Attestation> {
+    let of = |name| match section.value(name) {
+        Some(value) => value.boolean(),
+        None => Some(false),
+    };
+    let [send_write_only, complete_capture, all_paths, half_space, separate_namespaces] =
+        ATTESTATIONS.map(|condition| of(condition.name));
+    Some(Attestation {
+        send_write_only: send_write_only?,
+        complete_capture: complete_capture?,
+        all_paths: all_paths?,
+        half_space: half_space?,
+        separate_namespaces: separate_namespaces?,
+    })
 }
 
 fn addresses(source: Option<Value<'_>>, destination: Option<Value<'_>>) -> Option<Addresses> {

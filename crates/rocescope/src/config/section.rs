@@ -26,13 +26,20 @@ pub(super) struct Document<'t> {
     lines: Vec<usize>,
     /// With the offset of each, for the order.
     errors: RefCell<Vec<(usize, ConfigError)>>,
+    /// An attestation that is taken back is no error.
+    withdrawals: bool,
 }
 
 impl<'t> Document<'t> {
     pub fn new(file: &'t str, text: &'t str) -> Self {
         let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
         let lines = std::iter::once(0).chain(starts).collect();
-        Self { file, text, lines, errors: RefCell::default() }
+        Self { file, text, lines, errors: RefCell::default(), withdrawals: false }
+    }
+
+    /// As [`Document::new`], where an attestation that is taken back is no error.
+    pub fn with_withdrawals(file: &'t str, text: &'t str) -> Self {
+        Self { withdrawals: true, ..Self::new(file, text) }
     }
 
     /// The table at the top; where the text is no TOML, only the errors.
@@ -135,12 +142,17 @@ impl<'d> Section<'d> {
             if !keys.contains(&name) {
                 let problem = match nearest(name, keys) {
                     Some(known) => format!("unknown key, the nearest known one is {known}"),
-                    None => "unknown key, expected none here".into(),
+                    None => format!("unknown key, expected {}", one_of(keys)),
                 };
                 document.error(key.span().start, &section.key(name), problem);
             }
         }
         section
+    }
+
+    /// Whether an attestation that is taken back is no error.
+    pub fn allows_withdrawals(&self) -> bool {
+        self.document.withdrawals
     }
 
     /// The path of a key of this section.
@@ -350,10 +362,30 @@ impl<'d> Value<'d> {
     }
 }
 
-/// The known key that is most like `name`.
+/// The known key that is most like `name`, where one of them is like it: a guess that is far from
+/// what was meant leads astray.
 pub(crate) fn nearest<'k>(name: &str, keys: &[&'k str]) -> Option<&'k str> {
     let likeness = |key: &str| strsim::normalized_damerau_levenshtein(name, key);
-    keys.iter().rev().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+    let best = keys.iter().rev().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    // `window_size` for `window`, `cert` for `certificate`.
+    let contained = || {
+        keys.iter().copied().find(|key| {
+            name.len().min(key.len()) >= PART_MIN
+                && (key.starts_with(name) || name.starts_with(key))
+        })
+    };
+    if likeness(best) >= LIKE_MIN { Some(best) } else { contained() }
+}
+
+/// A name is like another from here on: 1 where they are the same, 0 where nothing is.
+const LIKE_MIN: f64 = 0.6;
+/// Characters from which on a name can stand for a longer one.
+const PART_MIN: usize = 3;
+
+/// What is known, for who has asked for something else.
+pub(crate) fn one_of(keys: &[&str]) -> String {
+    let names: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    if names.is_empty() { "none here".into() } else { alternatives(&names) }
 }
 
 /// `a`, `a or b`, `a, b or c`.

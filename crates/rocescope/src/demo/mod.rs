@@ -128,6 +128,9 @@ impl Stage {
         let addresses = collector.addresses().await?;
         let reader = Reader::open(&room.results()).map_err(|error| error.to_string())?;
         let table = Table::new(run.format);
+        if !run.once {
+            table.begins(out, &addresses, room).map_err(DemoError::Output)?;
+        }
         for round in 1_u64.. {
             let mut shown = Vec::new();
             for scene in &SCENES {
@@ -142,7 +145,7 @@ impl Stage {
                 break;
             }
             if round == 1 {
-                table.stays(out, &addresses, room).map_err(DemoError::Output)?;
+                table.stays(out).map_err(DemoError::Output)?;
             }
             tokio::time::sleep(REST).await;
         }

@@ -136,6 +136,7 @@ directory = \"data\"
 [limits]
 archive_octets_max = 67_108_864
 results_days_max = 1
+archive_days_max = 1
 ";
 
 /// What is attested is true of the captures, with one exception that the demo is about: `read.pcap`

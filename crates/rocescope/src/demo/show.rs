@@ -87,11 +87,11 @@ impl Table {
         out.flush()
     }
 
-    /// Says what goes on from here, and where.
+    /// Says where to look, before there is much to see.
     ///
     /// # Errors
     /// As the writer.
-    pub fn stays(
+    pub fn begins(
         &self,
         out: &mut impl Write,
         addresses: &Addresses,
@@ -100,10 +100,22 @@ impl Table {
         if self.format == Format::Json {
             return Ok(());
         }
-        writeln!(out)?;
         writeln!(out, "API         http://{}/api/v1/epochs", addresses.http)?;
         writeln!(out, "collector   {} for IPFIX, with mutual TLS 1.3", addresses.ipfix)?;
         writeln!(out, "directory   {}", room.path().display())?;
+        writeln!(out)?;
+        out.flush()
+    }
+
+    /// Says what goes on from here.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub fn stays(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.format == Format::Json {
+            return Ok(());
+        }
+        writeln!(out)?;
         writeln!(out, "The captures are played again and again. Ctrl-C ends it all.")?;
         out.flush()
     }

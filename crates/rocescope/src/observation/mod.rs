@@ -523,7 +523,8 @@ impl<S: Sink> Visitor for Pipeline<S> {
         }
         // Nobody sees 2^64 frames.
         self.tally.frames = self.tally.frames.wrapping_add(1);
-        if self.short_way && record.link == Ok(LinkType::Ethernet) && !record.damaged {
+        let plain = record.link == Ok(LinkType::Ethernet) && !record.damaged && !longer(record);
+        if self.short_way && plain {
             if let Some((found, addresses)) = untagged(record.data, record.original_len) {
                 return self.untagged(found, addresses);
             }
@@ -573,8 +574,13 @@ impl<S: Sink> Visitor for Pipeline<S> {
 /// octets, and not fewer than were captured of it. Zeros behind the end of what was written look
 /// like that.
 fn damaged(record: &Record<'_>) -> bool {
-    let longer = u32::try_from(record.data.len()).is_ok_and(|len| len > record.original_len);
-    record.damaged || record.original_len == 0 || longer
+    record.damaged || record.original_len == 0 || longer(record)
+}
+
+/// Whether more was captured of a frame than it has.
+#[inline(always)]
+fn longer(record: &Record<'_>) -> bool {
+    record.data.len() > usize::try_from(record.original_len).unwrap_or(usize::MAX)
 }
 
 /// A number of arrivals as a count.

@@ -96,6 +96,11 @@ impl Judge {
         self.reports.session.dropped(domain);
     }
 
+    // SEQ-7.10
+    pub(super) fn bound(&mut self, epochs: u64) {
+        self.reports.session.bound_epochs(usize::try_from(epochs).unwrap_or(usize::MAX));
+    }
+
     pub(super) fn admit(&mut self, domain: u32) {
         if let Some(domains) = &mut self.rules.domains {
             let mut all: BTreeSet<_> = std::mem::take(domains).into_iter().collect();
@@ -111,6 +116,11 @@ impl Judge {
         // Nothing of the domain is in the archive until it is admitted again.
         self.decoder.forget(domain);
         self.reports.bindings.retain(|(other, _), _| *other != domain);
+    }
+
+    /// What came of it until now.
+    pub(super) fn counts(&self) -> Counts {
+        self.reports.counts
     }
 
     /// The session has ended.

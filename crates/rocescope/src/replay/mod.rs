@@ -75,6 +75,13 @@ pub enum ReplayError {
         /// Which.
         path: PathBuf,
     },
+    /// There is no message of IPFIX in a file, or in any segment of a session.
+    NotIpfix {
+        /// Which; the first segment.
+        path: PathBuf,
+        /// What is there instead.
+        found: String,
+    },
     /// Standard output, or what stands for it.
     Output(io::Error),
 }
@@ -87,6 +94,9 @@ impl fmt::Display for ReplayError {
             Self::Empty { path } => {
                 write!(f, "{}: no segment of an archive, expected at least one", path.display())
             }
+            Self::NotIpfix { path, found } => {
+                write!(f, "{}: {found}, expected IPFIX messages", path.display())
+            }
             Self::Output(error) => write!(f, "output: {error}"),
         }
     }
@@ -98,7 +108,8 @@ impl std::error::Error for ReplayError {}
 ///
 /// # Errors
 /// [`ReplayError`]; what was written before stands. A segment that is damaged is a warning, and
-/// its session goes on with the next one.
+/// its session goes on with the next one; a file without any message is an error, after all others
+/// were looked at.
 pub fn run(
     run: &Run,
     out: &mut impl Write,
@@ -107,6 +118,7 @@ pub fn run(
     let inputs = input::inputs(&run.paths)?;
     let mut output = Output::new(out, run.format);
     let mut summary = Summary::default();
+    let mut unread = None;
     for input in inputs {
         let mut told = Vec::new();
         let done = match &input {
@@ -117,12 +129,23 @@ pub fn run(
             // A warning that cannot be written changes no result.
             _ = writeln!(warnings, "warning: {warning}");
         }
-        let counts = done?;
-        summary.sessions += 1;
-        summary.add(&counts);
+        match done {
+            Ok(counts) => {
+                summary.sessions += 1;
+                summary.add(&counts);
+            }
+            // The first one is the error at the end.
+            Err(error @ ReplayError::NotIpfix { .. }) => match &unread {
+                None => unread = Some(error),
+                Some(_) => _ = writeln!(warnings, "warning: {error}"),
+            },
+            Err(error) => return Err(error),
+        }
     }
-    output.finish(&mut summary).map_err(ReplayError::Output)?;
-    Ok(summary)
+    if summary.sessions > 0 || unread.is_none() {
+        output.finish(&mut summary).map_err(ReplayError::Output)?;
+    }
+    unread.map_or(Ok(summary), Err)
 }
 
 impl Summary {
@@ -156,11 +179,21 @@ fn file(
             Err(DumpError::Input(error)) => {
                 return Err(ReplayError::Input { path: path.to_owned(), error });
             }
+            Err(error) if at == 0 => {
+                return Err(ReplayError::NotIpfix {
+                    path: path.to_owned(),
+                    found: error.to_string(),
+                });
+            }
             Err(error) => {
                 told.push(format!("{}: {error}: not read from there", path.display()));
                 break;
             }
         }
+    }
+    if at == 0 {
+        let found = "nothing is in it".into();
+        return Err(ReplayError::NotIpfix { path: path.to_owned(), found });
     }
     finish(judge, None, output)
 }
@@ -175,7 +208,7 @@ fn session(
     let rules = rules(run, archived, told)?;
     let mut judge = Judge::new(rules, run.seed);
     let mut expected = 0;
-    let mut ended = false;
+    let (mut whole, mut ended) = (true, false);
     for segment in &archived.segments {
         if segment.number != expected {
             told.push(format!(
@@ -185,7 +218,7 @@ fn session(
                 archived.session.0
             ));
         }
-        let followed = segment.number == expected && segment.number > 0;
+        let followed = whole && segment.number == expected && segment.number > 0;
         if !followed {
             judge.forget_templates();
         }
@@ -193,7 +226,15 @@ fn session(
         let end = reading.segment(segment, followed, told)?;
         ended = end == End::Session;
         // Behind what could not be read, templates have to be told anew.
-        expected = if end == End::Damaged { u64::MAX } else { segment.number + 1 };
+        whole = end != End::Damaged;
+        expected = segment.number.saturating_add(1);
+    }
+    if let Some(first) = archived.segments.first()
+        && !whole
+        && judge.counts().messages == 0
+    {
+        let found = "nothing of it can be read".into();
+        return Err(ReplayError::NotIpfix { path: first.path.clone(), found });
     }
     if !ended {
         told.push(format!(
@@ -297,7 +338,7 @@ impl<W: Write> Reading<'_, '_, W> {
                 None => self.judge.restated(message),
             }
         }
-        Ok(End::Segment)
+        beyond_the_clock(segment, source, at, told)
     }
 
     fn note(&mut self, entry: Entry) -> Result<(), ReplayError> {
@@ -310,6 +351,7 @@ impl<W: Write> Reading<'_, '_, W> {
             Entry::Dropped { domain } => self.judge.dropped(domain),
             Entry::Admitted { domain } => self.judge.admit(domain),
             Entry::Expelled { domain } => self.judge.expel(domain),
+            Entry::Bounded { epochs } => self.judge.bound(epochs),
             Entry::Message { .. } | Entry::Restated | Entry::Ended { .. } => {}
         }
         Ok(())
@@ -337,6 +379,45 @@ impl<W: Write> Reading<'_, '_, W> {
             }
         }
     }
+}
+
+/// What a segment has behind the last entry of its clock: nothing is known of when it came, nor of
+/// what became of the session meanwhile, so none of it is judged, and that is said.
+// SEQ-7.18
+fn beyond_the_clock(
+    segment: &Segment,
+    mut source: Source<impl io::Read>,
+    mut at: u64,
+    told: &mut Vec<String>,
+) -> Result<End, ReplayError> {
+    let name = segment.path.display();
+    let unread = segment.clock_octets_unread().map_err(ReplayError::Archive)?;
+    let (from, mut messages) = (at, 0_u64);
+    let behind = loop {
+        match source.message(at) {
+            Ok(Some(message)) => {
+                messages += 1;
+                at += u64::try_from(message.len()).unwrap_or(0);
+            }
+            Ok(None) => break String::new(),
+            // What is being written while it is read is not all there.
+            Err(DumpError::Truncated { .. }) if !segment.closed => break String::new(),
+            Err(error) => break format!(", nor what is behind: {error}"),
+        }
+    };
+    let why = match (segment.closed, unread) {
+        _ if messages == 0 && behind.is_empty() && (unread == 0 || !segment.closed) => {
+            return Ok(End::Segment);
+        }
+        (true, 0) => "is cut short".to_owned(),
+        (true, unread) => format!("is cut short, or damaged in its last {unread} octets"),
+        (false, _) => "ends before it does, or is still being written".to_owned(),
+    };
+    told.push(format!(
+        "{name}: the clock beside it {why}: {messages} messages from octet {from} on are not \
+         used{behind}"
+    ));
+    Ok(End::Damaged)
 }
 
 fn export_time_ms(message: &[u8]) -> u64 {

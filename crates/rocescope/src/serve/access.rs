@@ -66,6 +66,11 @@ impl Access {
         Ok(Self { tls: Some(Arc::new(tls)), verifier, readers })
     }
 
+    /// Whether only some may read.
+    pub fn has_readers(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
     /// Says what may be read with a certificate chain and a bearer token; asked for every request,
     /// so that a reload holds for connections that are open.
     ///

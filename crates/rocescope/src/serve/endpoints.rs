@@ -109,9 +109,16 @@ fn not_served(what: &str) -> Problem {
 async fn unknown(uri: Uri) -> Problem {
     let path = shown(uri.path());
     let paths = ENDPOINTS.map(|endpoint| endpoint.path);
-    let nearest = nearest(&path, &paths).unwrap_or_default();
-    let detail = format!("nothing is served at {path}, the nearest known path is {nearest}");
-    Problem::new(StatusCode::NOT_FOUND, detail).with("nearest", nearest)
+    let problem = |detail| Problem::new(StatusCode::NOT_FOUND, detail);
+    match nearest(&path, &paths) {
+        Some(nearest) => {
+            problem(format!("nothing is served at {path}, the nearest known path is {nearest}"))
+                .with("nearest", nearest)
+        }
+        None => {
+            problem(format!("nothing is served at {path}, /api/openapi.json describes what is"))
+        }
+    }
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Problem {

@@ -58,8 +58,8 @@ fn next(body: &mut Vec<u8>, next: Option<String>) {
 
 /// What is asked for, and the question without the page.
 fn filter(state: &Served, parameters: &Parameters) -> Result<(EpochFilter, String), Problem> {
-    let since_ms = parameters.number("since", 0..=u64::MAX)?;
-    let until_ms = parameters.number("until", 0..=u64::MAX)?;
+    let since_ms = parameters.time("since")?;
+    let until_ms = parameters.time("until")?;
     let question = EpochFilter {
         outcome: parameters.word("outcome", &OUTCOMES)?,
         source: parameters.address("source")?,

@@ -127,6 +127,22 @@ impl Served {
                 self.address
             ));
         }
+        // What was closed to others, also to those on this machine, is not opened on the way.
+        let lost = {
+            let now = self.access.borrow();
+            match (now.tls.is_some() && http.tls.is_none(), now.has_readers()) {
+                (true, _) => Some("certificate and key"),
+                (false, true) if http.readers.is_empty() => Some("at least one [[http.reader]]"),
+                _ => None,
+            }
+        };
+        if let Some(lost) = lost {
+            return Err(format!(
+                "http: {} is served to fewer than this would let in, expected {lost} until the next \
+                 start",
+                self.address
+            ));
+        }
         Access::load(http)
     }
 

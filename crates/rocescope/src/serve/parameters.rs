@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use axum::http::StatusCode;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Problem, shown};
-use crate::config::{alternatives, nearest};
+use crate::config::{alternatives, nearest, one_of};
 
 /// The parameters of one request.
 #[derive(Debug)]
@@ -61,6 +63,13 @@ impl Parameters {
         self.parsed(name, &expected, |text| digits(text).filter(|number| range.contains(number)))
     }
 
+    /// A time, in milliseconds since 1970.
+    pub fn time(&self, name: &'static str) -> Result<Option<u64>, Problem> {
+        let expected = "milliseconds since 1970, 0 to 18446744073709551615, or a time of RFC 3339 \
+                        from 1970 on, such as 2026-11-30T08:15:00Z";
+        self.parsed(name, expected, |text| digits(text).or_else(|| date(text)))
+    }
+
     /// The address of one host.
     pub fn address(&self, name: &'static str) -> Result<Option<IpAddr>, Problem> {
         self.parsed(name, "an IPv4 or IPv6 address", |text| text.parse().ok())
@@ -84,6 +93,13 @@ pub(super) fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
+/// A time as RFC 3339 has it. What is less than a millisecond is cut off. The plus sign of an offset
+/// is a space in a query string that was not escaped.
+fn date(text: &str) -> Option<u64> {
+    let time = OffsetDateTime::parse(&text.replace(' ', "+"), &Rfc3339).ok()?;
+    u64::try_from(time.unix_timestamp_nanos()).ok().map(|ns| ns / 1_000_000)
+}
+
 fn unknown(name: &str, known: &[&'static str]) -> Problem {
     let name = shown(name);
     let problem = |detail| Problem::new(StatusCode::BAD_REQUEST, detail).with("parameter", &*name);
@@ -92,7 +108,7 @@ fn unknown(name: &str, known: &[&'static str]) -> Problem {
             problem(format!("unknown parameter {name}, the nearest known one is {known}"))
                 .with("nearest", known)
         }
-        None => problem(format!("unknown parameter {name}, expected none here")),
+        None => problem(format!("unknown parameter {name}, expected {}", one_of(known))),
     }
 }
 
@@ -106,6 +122,25 @@ mod tests {
         assert_eq!(digits(&u64::MAX.to_string()), Some(u64::MAX));
         for bad in ["", "+1", "-1", "1.0", " 1", "0x1", "18446744073709551616"] {
             assert_eq!(digits(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_read_as_rfc_3339_has_it() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1970-01-01T00:00:01.5Z", 1500),
+            ("1970-01-01T01:00:00+01:00", 0),
+            ("1970-01-01T01:00:00 01:00", 0),
+            ("1969-12-31T23:00:00.001999-01:00", 1),
+            ("2026-11-30t08:15:00z", 1_796_026_500_000),
+        ] {
+            assert_eq!(date(text), Some(expected), "{text}");
+        }
+        for bad in
+            ["1969-12-31T23:59:59Z", "2026-11-30", "2026-11-30T08:15Z", "2026-02-30T00:00:00Z"]
+        {
+            assert_eq!(date(bad), None, "{bad}");
         }
     }
 

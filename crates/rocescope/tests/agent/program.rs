@@ -23,7 +23,7 @@ use super::support::Collector;
 pub const ROCESCOPE: &str = env!("CARGO_BIN_EXE_rocescope");
 
 /// Nothing in a test takes as long as this, unless it hangs.
-const HANGS: Duration = Duration::from_secs(30);
+pub const HANGS: Duration = Duration::from_secs(30);
 
 pub const DAY: Duration = Duration::from_secs(86_400);
 

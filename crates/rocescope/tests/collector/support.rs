@@ -360,7 +360,7 @@ pub fn report(epoch_id: u64, report_id: u64) -> Report {
     let window = Window::new(64).unwrap();
     let flags = Flags::default();
     let snapshot = Snapshot { key, window, flags, start_ms: 5, end_ms: 5 + report_id, counts };
-    Report { epoch_id, report_id, snapshot }
+    Report { epoch_id, report_id, snapshot, other_keys: 0 }
 }
 
 pub fn last(mut report: Report) -> Report {

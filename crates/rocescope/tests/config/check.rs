@@ -162,3 +162,31 @@ fn the_files_of_an_export_are_looked_for() {
     let keys: Vec<String> = check(&path).unwrap_err().into_iter().map(|e| e.key).collect();
     assert_eq!(keys, ["export[0].certificate", "export[0].key", "export[0].authority"]);
 }
+
+#[test]
+fn what_an_agent_would_not_begin_with_does_not_pass() {
+    let directory = directory("check_refused");
+    let path = directory.join("agent.toml");
+    let refused = |text: &str| -> Vec<String> {
+        fs::write(&path, text).unwrap();
+        let errors = check(&path).err().unwrap_or_default();
+        errors.iter().map(ToString::to_string).collect()
+    };
+    let nobody = refused("[[source]]\ninterface = \"eth0\"\n");
+    assert_eq!(nobody.len(), 1, "{nobody:?}");
+    assert!(nobody[0].contains("export: no [[export]], expected a collector"), "{nobody:?}");
+    for name in ["a", "b", "c", "state"] {
+        fs::write(directory.join(name), "no certificate, no key, no list\n").unwrap();
+    }
+    let files = "[[source]]\ninterface = \"eth0\"\n[[export]]\ncollector = \"c:1\"\n\
+                 certificate = \"a\"\nkey = \"b\"\nauthority = \"c\"\n";
+    let bad = refused(files);
+    assert_eq!(bad.len(), 1, "{bad:?}");
+    assert!(
+        bad[0].contains(":5: export[0]: ") && bad[0].contains("no certificate in it"),
+        "{bad:?}"
+    );
+    let state = refused("[agent]\nstate_file = \"state\"\n");
+    assert_eq!(state.len(), 1, "{state:?}");
+    assert!(state[0].contains(":2: agent.state_file: ") && state[0].contains("not a state file"));
+}

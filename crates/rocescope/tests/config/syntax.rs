@@ -7,7 +7,7 @@ use rocescope::config;
 use super::{device, errors};
 
 #[test]
-fn an_unknown_key_names_the_nearest_known_one_and_its_line() {
+fn an_unknown_key_names_the_nearest_known_one_or_all_where_none_is_near_and_its_line() {
     for (text, expected) in [
         (
             "[meter]\n\nwindw = 5\n",
@@ -27,7 +27,13 @@ fn an_unknown_key_names_the_nearest_known_one_and_its_line() {
         ),
         (
             "[meter]\n\"a\\nb\" = 1\n",
-            "a.toml:2: meter.a\\nb: unknown key, the nearest known one is labels_octets_max",
+            "a.toml:2: meter.a\\nb: unknown key, expected window, when_full, idle_timeout_s, icrc, \
+             rules_max, contexts_max, labels_octets_max, report_id_max, finals_waiting_max or \
+             mirror_sessions_max",
+        ),
+        (
+            "meter.windows_max_count = 5\n",
+            "a.toml:1: meter.windows_max_count: unknown key, the nearest known one is window",
         ),
     ] {
         assert_eq!(errors(text), [expected], "{text}");

@@ -146,7 +146,7 @@ impl Live {
         let mut counts = first.snapshot.counts;
         counts.requests = self.marks;
         let snapshot = Snapshot { counts, ..first.snapshot };
-        let report = Report { epoch_id: 1, report_id: self.marks, snapshot };
+        let report = Report { epoch_id: 1, report_id: self.marks, snapshot, other_keys: 0 };
         self.connection.report(MARKER_DOMAIN, 1, &report);
         until("what was sent is kept", || {
             self.row(MARKER_DOMAIN, 1).is_some_and(|row| row.epoch.latest.report_id == self.marks)

@@ -319,7 +319,7 @@ fn made(connection: u32, epoch: u64, id: u64) -> Report {
         end_ms: 1_000 + epoch + id,
         counts,
     };
-    Report { epoch_id: epoch, report_id: id, snapshot }
+    Report { epoch_id: epoch, report_id: id, snapshot, other_keys: 0 }
 }
 
 impl Made {

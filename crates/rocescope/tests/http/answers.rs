@@ -21,6 +21,10 @@ fn of(mut report: Report, source: u8, qp: u32) -> Report {
     report
 }
 
+/// What a time can be.
+const TIME: &str = "milliseconds since 1970, 0 to 18446744073709551615, or a time of RFC 3339 from \
+                    1970 on, such as 2026-11-30T08:15:00Z";
+
 /// Twenty epochs: of four sources, of five queue pairs, every third without its final report.
 fn twenty() -> Vec<Vec<Report>> {
     (1..=20_u8)
@@ -124,6 +128,13 @@ async fn filters_hold_alone_and_together_and_a_parameter_without_a_value_is_none
         ("until=6", &|_| true),
         ("until=5", &|_| false),
         ("since=0&until=18446744073709551615", &|_| true),
+        ("since=9223372036854775808", &|_| false),
+        ("until=9223372036854775808", &|_| true),
+        ("since=18446744073709551615", &|_| false),
+        ("since=1970-01-01T00:00:00.007Z", &|n| n % 3 != 0),
+        ("since=1970-01-01T01:00:00.008%2B01:00", &|_| false),
+        ("until=1970-01-01T00:00:00.006Z", &|_| true),
+        ("until=1970-01-01T00:00:00.005999Z", &|_| false),
         ("since=7&outcome=incomplete", &|_| false),
         ("outcome=comp%6Cete", &|n| n % 3 != 0),
     ] {
@@ -195,11 +206,16 @@ async fn a_bad_parameter_is_refused_with_its_name_its_value_and_what_is_legal() 
             "destination=host\\nname, expected an IPv4 or IPv6 address",
         ),
         ("epochs?qp=16777216", "qp", "qp=16777216, expected 0 to 16777215"),
-        ("epochs?since=now", "since", "since=now, expected 0 to 18446744073709551615"),
+        ("epochs?since=now", "since", format!("since=now, expected {TIME}").as_str()),
         (
             "epochs?until=18446744073709551616",
             "until",
-            "until=18446744073709551616, expected 0 to 18446744073709551615",
+            format!("until=18446744073709551616, expected {TIME}").as_str(),
+        ),
+        (
+            "epochs?until=2026-11-31T00:00:00Z",
+            "until",
+            format!("until=2026-11-31T00:00:00Z, expected {TIME}").as_str(),
         ),
         (
             "epochs?cursor=1",
@@ -216,7 +232,7 @@ async fn a_bad_parameter_is_refused_with_its_name_its_value_and_what_is_legal() 
             "limit",
             "parameter limit is there more than once, expected once",
         ),
-        ("sessions?qp=1", "qp", "unknown parameter qp, the nearest known one is limit"),
+        ("sessions?qp=1", "qp", "unknown parameter qp, expected limit or cursor"),
         ("summary?a", "a", "unknown parameter a, expected none here"),
         ("limits?=1", "", "unknown parameter , expected none here"),
         ("epochs/x/1/1", "session", "session=x, expected 0 to 18446744073709551615"),
@@ -258,16 +274,20 @@ async fn only_get_and_head_are_answered_and_an_unknown_path_is_told_with_the_nea
     }
     for (target, nearest) in [
         ("/api/v1/epoch", "/api/v1/epochs"),
-        ("/", "/readyz"),
         ("/api/v1/epochs/", "/api/v1/epochs"),
         ("/metric", "/metrics"),
         ("/api/v2/epochs", "/api/v1/epochs"),
     ] {
         let answer = site.ask("GET", target).await;
         assert_eq!(answer.status, 404, "{target}");
-        if target != "/" {
-            assert_eq!(answer.json()["nearest"], nearest);
-        }
+        assert_eq!(answer.json()["nearest"], nearest);
+    }
+    // A guess that is far from what was asked for leads astray.
+    for target in ["/", "/favicon.ico", "/login"] {
+        let problem = site.ask("GET", target).await.json();
+        assert_eq!(problem.get("nearest"), None, "{problem}");
+        let detail = format!("nothing is served at {target}, /api/openapi.json describes what is");
+        assert_eq!(problem["detail"], detail);
     }
     let answer = site.ask("GET", "/api/v1/epochs/1/1/21").await;
     assert_eq!(answer.status, 404);

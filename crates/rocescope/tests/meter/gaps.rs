@@ -348,3 +348,48 @@ fn an_epoch_that_is_silent_for_longer_than_the_timeout_closes_without_a_cause_fl
     let ends: Vec<_> = reports.iter().map(|r| number(r, "flowEndMilliseconds")).collect();
     assert_eq!(ends, [1, 3].map(|n| trace.packets[n].time_ns / 1_000_000));
 }
+
+// SEQ-3.8: a frame has no fewer octets than were captured of it, wherever they stand.
+#[test]
+fn a_record_that_holds_more_than_its_frame_had_is_no_request() {
+    let scratch = Scratch::new();
+    let mut trace = trace(3);
+    // Octets behind the IP packet, as padding would be: the lengths in the frame add up.
+    trace.packets[1].data.extend([0; 4]);
+    let ended = good(&[scratch.file("longer.pcap", &trace.plain())], &[]);
+    let epochs = epochs(&ended.json());
+    let requests: Vec<_> = epochs.iter().map(|epoch| (epoch.requests, epoch.has(GAP))).collect();
+    assert_eq!(requests, [(1, true), (1, false)], "{epochs:?}");
+    assert!(ended.err.contains("1 frames that the capture marks as damaged"), "{}", ended.err);
+    // Where the frame had them, they are padding.
+    trace.packets[1].original_len += 4;
+    let ended = good(&[scratch.file("padded.pcap", &trace.plain())], &[]);
+    assert_eq!(shown(&ended), [(3, false)]);
+}
+
+#[test]
+fn files_that_overlap_a_little_are_told_of_and_no_epoch_ends_for_it() {
+    let scratch = Scratch::new();
+    let whole = trace(4);
+    for (back_ns, expected) in [
+        (1, vec![(4, false)]),
+        (50_000_000, vec![(4, false)]),
+        (50_000_001, vec![(2, true), (2, false)]),
+    ] {
+        let (mut first, mut second) = (whole.first(2), trace(4));
+        second.packets.drain(..2);
+        let last_ns = first.packets[1].time_ns;
+        let start_ns = second.packets[0].time_ns;
+        second
+            .packets
+            .iter_mut()
+            .for_each(|p| p.time_ns = p.time_ns - start_ns + last_ns - back_ns);
+        let earlier_ns = last_ns - back_ns;
+        first.packets[0].time_ns = earlier_ns - 2 * STEP_NS;
+        let files = [("1.pcap", &first), ("2.pcap", &second)]
+            .map(|(name, part)| scratch.file(name, &part.pcap(Order::Little, true)));
+        let ended = good(&files, &[]);
+        assert!(ended.err.contains("before the one in front of it ended"), "{}", ended.err);
+        assert_eq!(shown(&ended), expected, "{back_ns} ns");
+    }
+}

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rocescope::replay::ReplayError;
 use serde_json::Value;
-use store::archive::{Archive, ArchiveLimits, segments};
+use store::archive::{Archive, ArchiveLimits, Entry, Segment, segments};
 use store::{Rules, SessionId};
 
 use crate::support::{Scratch, facts, message, replayed, report};
@@ -177,6 +177,59 @@ fn a_file_that_ends_inside_a_message_is_read_to_there_and_that_is_said() {
         let found = replayed(std::slice::from_ref(&file)).unwrap();
         assert_eq!(outcomes(&found.lines), [(1, "complete")]);
         assert_eq!(found.warnings.len(), usize::from(cut > whole), "{cut}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_cut_short_says_what_it_leaves_unused() {
+    // SEQ-7.18
+    let scratch = Scratch::new();
+    let paths = archived(&scratch, true);
+    let all = replayed(&[scratch.path().to_owned()]).unwrap();
+    // Of the first segment; what stands beside it has no ending of the compressed one.
+    let clock = paths[0].with_extension("").with_extension("clock");
+    let whole = fs::read(&clock).unwrap();
+    let entries = Segment::of(&paths[0]).unwrap().clock().unwrap().unwrap();
+    assert!(entries.iter().all(|entry| matches!(entry, Entry::Message { .. })), "{entries:?}");
+    for cut in 0..whole.len() {
+        fs::write(&clock, &whole[..cut]).unwrap();
+        let found = replayed(&[scratch.path().to_owned()]).unwrap();
+        let told = found.warnings.iter().find(|warning| warning.contains("the clock beside it"));
+        let told = told.unwrap_or_else(|| panic!("{cut}: {:?}", found.warnings));
+        let unused = entries.len() - cut / 16;
+        assert!(told.contains(&format!("{unused} messages from octet")), "{cut}: {told}");
+        assert_eq!(told.contains("last"), cut % 16 != 0, "{cut}: {told}");
+        for line in &found.lines {
+            let same = all.lines.contains(line);
+            assert!(same || line["outcome"] == "incomplete", "{cut}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_archive_is_one_line_and_exit_code_1() {
+    let scratch = Scratch::new();
+    let of = |name: &str, octets: &[u8]| {
+        let path = scratch.path().join(name);
+        fs::write(&path, octets).unwrap();
+        path
+    };
+    let good = of("good.ipfix", &message(1, true, Some(&report(1, 1, 1, true))));
+    let replay = Path::new("replay");
+    for (name, octets) in [
+        ("text", &b"no archive at all, only some words"[..]),
+        ("empty", b""),
+        ("short", &[0, 10, 0]),
+        ("0000000001-000000.ipfix", b"named like a segment"),
+    ] {
+        let bad = of(name, octets);
+        let (code, out, err) = run(&[replay, Path::new("--json"), &bad]);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{name}: {err}");
+        let last = err.lines().last().unwrap();
+        assert!(last.contains(name) && last.contains("expected IPFIX messages"), "{err}");
+        // What can be read beside it is judged, and it is no success all the same.
+        let (code, out, err) = run(&[replay, Path::new("--json"), &bad, &good]);
+        assert_eq!((code, out.lines().count()), (Some(1), 1), "{name}: {err}");
     }
 }
 

@@ -35,6 +35,10 @@ enum Step {
     Admit {
         domain: u32,
     },
+    /// Other sessions take the room for epochs, or give it back.
+    Bound {
+        epochs: u64,
+    },
     Expel {
         domain: u32,
     },
@@ -64,6 +68,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (1u32..4).prop_map(|domain| Step::Drop { domain }),
         1 => (1u32..4).prop_map(|domain| Step::Admit { domain }),
         1 => (1u32..4).prop_map(|domain| Step::Expel { domain }),
+        2 => (0u64..7).prop_map(|epochs| Step::Bound { epochs }),
     ];
     let end = prop_oneof![Just(None), Just(Some(Step::Killed))];
     (prop::collection::vec(step, 1..120), end).prop_map(|(mut steps, end)| {
@@ -97,6 +102,9 @@ impl Live {
                 self.session.retire(now_ms, &mut |epoch| retired.push(epoch));
             }
             Step::Drop { domain } => self.session.dropped(*domain),
+            Step::Bound { epochs } => {
+                self.session.bound_epochs(usize::try_from(*epochs).expect("few"));
+            }
             Step::Admit { domain } => _ = self.admitted.insert(*domain),
             // What was known of its templates need not hold any more when it comes back.
             Step::Expel { domain } => {
@@ -205,6 +213,7 @@ proptest! {
                 Step::Drop { domain } => Some(Entry::Dropped { domain: *domain }),
                 Step::Admit { domain } => Some(Entry::Admitted { domain: *domain }),
                 Step::Expel { domain } => Some(Entry::Expelled { domain: *domain }),
+                Step::Bound { epochs } => Some(Entry::Bounded { epochs: *epochs }),
                 _ => None,
             };
             if let Some(octets) = octets {

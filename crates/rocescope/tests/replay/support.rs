@@ -74,7 +74,7 @@ pub fn report(epoch_id: u64, report_id: u64, requests: u64, last: bool) -> Repor
     };
     let window = Window::new(64).unwrap();
     let snapshot = Snapshot { key, window, flags, start_ms: 1, end_ms: 2, counts };
-    Report { epoch_id, report_id, snapshot }
+    Report { epoch_id, report_id, snapshot, other_keys: 0 }
 }
 
 /// One message of a domain: the template, a report of point 9, or both.

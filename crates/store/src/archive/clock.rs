@@ -1,6 +1,6 @@
 //! What stands beside the messages of a segment: 16 octets for each entry, in the order in which
 //! things happened. Octet 0 is the kind, 1 to 3 are zero, 4 to 7 a domain, 8 to 15 milliseconds
-//! since 1970, both in network order.
+//! since 1970 or a number of epochs, all in network order.
 
 /// Octets of an entry.
 pub const ENTRY_LEN: usize = 16;
@@ -35,6 +35,12 @@ pub enum Entry {
         /// The Observation Domain.
         domain: u32,
     },
+    /// From here on there is room for so many epochs of the session: other sessions have taken the
+    /// rest of it, or have given it back.
+    Bounded {
+        /// How many.
+        epochs: u64,
+    },
     /// The session ended; nothing follows.
     Ended {
         /// When, milliseconds since 1970.
@@ -57,6 +63,7 @@ impl Entry {
             Self::Ended { now_ms } => (5, 0, now_ms),
             Self::Admitted { domain } => (6, domain, 0),
             Self::Expelled { domain } => (7, domain, 0),
+            Self::Bounded { epochs } => (8, 0, epochs),
         };
         let mut octets = [0; ENTRY_LEN];
         octets[0] = kind;
@@ -76,6 +83,7 @@ impl Entry {
             5 => Self::Ended { now_ms: ms },
             6 => Self::Admitted { domain },
             7 => Self::Expelled { domain },
+            8 => Self::Bounded { epochs: ms },
             _ => return None,
         };
         // Each has one spelling.
@@ -106,6 +114,7 @@ mod tests {
             Entry::Dropped { domain: u32::MAX },
             Entry::Admitted { domain: 1 },
             Entry::Expelled { domain: 1 },
+            Entry::Bounded { epochs: 7 },
             Entry::Ended { now_ms: 0x0102_0304_0506_0708 },
         ];
         let octets: Vec<u8> = all.iter().flat_map(|entry| entry.octets()).collect();
@@ -117,7 +126,7 @@ mod tests {
                 "{cut}"
             );
         }
-        assert_eq!(octets[96..], [5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(octets[112..], [5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -66,7 +66,8 @@ fn shorten(segment: &Segment, mark: &Mark) -> Result<u64, StoreError> {
     let open = segment.path.with_extension("");
     let failed = |error| StoreError::file(&open, error);
     let mut messages = segment.read()?;
-    let mut file = File::create(&open).map_err(failed)?;
+    _ = fs::remove_file(&open);
+    let mut file = File::create_new(&open).map_err(failed)?;
     io::copy(&mut messages.by_ref().take(mark.octets), &mut file).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     let octets = io::copy(&mut messages, &mut io::sink()).map_err(failed)?;

@@ -71,7 +71,7 @@ pub struct Archive {
     /// Full segments that are to be compressed.
     full: Vec<Segment>,
     /// What was said last of each domain of a session before its first message.
-    early: BTreeMap<SessionId, BTreeMap<u32, Entry>>,
+    early: BTreeMap<SessionId, BTreeMap<Option<u32>, Entry>>,
 }
 
 impl Archive {
@@ -100,6 +100,7 @@ impl Archive {
         marks: &BTreeMap<SessionId, Mark>,
     ) -> Result<(Self, Vec<Repair>), StoreError> {
         fs::create_dir_all(directory).map_err(|error| StoreError::file(directory, error))?;
+        repair::expect_own(directory)?;
         let mut beyond = cut::cut(directory, marks)?;
         let mut repairs = repair::repair(directory)?;
         for repair in &mut repairs {
@@ -146,7 +147,7 @@ impl Archive {
     }
 
     /// Notes something beside the messages of a session: an advance of time, or a drop. Before the
-    /// first message of the session, only what is said of its domains matters.
+    /// first message of the session, only what is said of its domains and its room matters.
     ///
     /// # Errors
     /// [`StoreError`]; it is not noted then, and can be noted again.
@@ -154,9 +155,13 @@ impl Archive {
         if let Some(writer) = self.open.get_mut(&session) {
             return writer.note(entry, self.limits.waiting_octets_max);
         }
-        if let Entry::Admitted { domain } | Entry::Expelled { domain } = entry {
-            self.early.entry(session).or_default().insert(domain, entry);
-        }
+        // The latest of each sort is what holds when the first message comes.
+        let of = match entry {
+            Entry::Admitted { domain } | Entry::Expelled { domain } => Some(domain),
+            Entry::Bounded { .. } => None,
+            _ => return Ok(()),
+        };
+        self.early.entry(session).or_default().insert(of, entry);
         Ok(())
     }
 

@@ -39,7 +39,8 @@ pub(super) fn compress(segment: &Segment) -> Result<(), StoreError> {
     let closed = segment.closed_path();
     let unfinished = unfinished(&closed);
     let written = File::open(&segment.path).and_then(|mut from| {
-        let mut encoder = zstd::Encoder::new(File::create(&unfinished)?, LEVEL)?;
+        let new = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
+        let mut encoder = zstd::Encoder::new(new, LEVEL)?;
         encoder.include_checksum(true)?;
         io::copy(&mut from, &mut encoder)?;
         encoder.finish()?.sync_all()?;
@@ -64,6 +65,32 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     File::open(directory)
         .and_then(|opened| opened.sync_all())
         .map_err(|error| StoreError::file(directory, error))
+}
+
+/// Looks whether all that is named as the archive's own is: what is mended is cut and removed, and
+/// a link can lead to anything.
+///
+/// # Errors
+/// [`StoreError`] with the first that is no plain file.
+pub(super) fn expect_own(directory: &Path) -> Result<(), StoreError> {
+    let failed = |error| StoreError::file(directory, error);
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let messages = name.split_once('.').map(|(stem, _)| path.with_file_name(stem));
+        let own = messages.map(|stem| stem.with_extension("ipfix"));
+        if own.is_none_or(|own| Segment::of(&own).is_none()) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(|error| StoreError::file(&path, error))?;
+        if !kind.is_file() {
+            let kind = if kind.is_symlink() { "a symbolic link" } else { "no file" };
+            let what = format!("is {kind}, expected a file of the archive's own");
+            return Err(StoreError::Content { path, what });
+        }
+    }
+    Ok(())
 }
 
 /// Mends and closes all open segments in a directory.

@@ -81,6 +81,7 @@ fn last_ms(segment: &Segment) -> Result<u64, StoreError> {
         Entry::Restated
         | Entry::Dropped { .. }
         | Entry::Admitted { .. }
+        | Entry::Bounded { .. }
         | Entry::Expelled { .. } => None,
     });
     Ok(times.take(1).next().unwrap_or(0))

@@ -119,6 +119,20 @@ impl Segment {
         }
     }
 
+    /// Octets at the end of what stands beside its messages that mean nothing: it was cut short, or
+    /// is damaged.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it cannot be read.
+    pub fn clock_octets_unread(&self) -> Result<usize, StoreError> {
+        let path = self.clock_path();
+        match fs::read(&path) {
+            Ok(octets) => Ok(octets.len() - clock::entries(&octets).1),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(StoreError::file(&path, error)),
+        }
+    }
+
     /// The facts of its session; none where they are not there.
     ///
     /// # Errors

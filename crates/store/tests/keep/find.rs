@@ -45,6 +45,12 @@ fn filled(scratch: &Scratch) -> (Store, SessionId) {
         report.snapshot.end_ms = report.snapshot.start_ms + numbers.below(200);
         if numbers.below(500) == 0 {
             report.snapshot.end_ms = u64::MAX - numbers.below(5);
+            // And some begin as late, some right where sorting turns.
+            report.snapshot.start_ms = match numbers.below(3) {
+                0 => report.snapshot.start_ms,
+                1 => report.snapshot.end_ms - 10,
+                _ => (1 << 63) - 1 + numbers.below(3),
+            };
         }
         let outcome = OUTCOMES[usize::try_from(numbers.below(100).min(3)).unwrap()];
         changes
@@ -89,14 +95,22 @@ fn every_filter_finds_what_a_look_at_each_epoch_finds_page_by_page() {
     for bits in (0..64).cycle().take(256) {
         let with = |bit: u32| bits & 1 << bit != 0;
         // Now and then a value that nothing has.
-        let since = numbers.below(EPOCHS + 400);
+        let since = match numbers.below(6) {
+            0 => (1 << 63) - 2 + numbers.below(4),
+            1 => u64::MAX - 450 + numbers.below(12),
+            _ => numbers.below(EPOCHS + 400),
+        };
         let filter = EpochFilter {
             outcome: with(0).then(|| OUTCOMES[usize::try_from(numbers.below(4)).unwrap()]),
             source: with(1).then(|| address(numbers.below(4)).into()),
             destination: with(2).then(|| address(numbers.below(4)).into()),
             qp: with(3).then(|| u32::try_from(numbers.below(5)).unwrap()),
             since_ms: with(4).then_some(since),
-            until_ms: with(5).then(|| since.saturating_sub(50) + numbers.below(400)),
+            until_ms: with(5).then(|| match numbers.below(8) {
+                0 => u64::MAX - numbers.below(20),
+                1 => (1 << 63) - 1 + numbers.below(4),
+                _ => since.saturating_sub(50) + numbers.below(400),
+            }),
             limit: 1 + usize::try_from(numbers.below(200)).unwrap(),
             cursor: None,
         };
@@ -129,6 +143,14 @@ fn times_beyond_what_a_database_sorts_are_later_than_all_others() {
     let found = reader.epochs(&late).unwrap().rows;
     assert!(!found.is_empty());
     assert!(found.iter().all(|row| row.epoch.latest.snapshot.end_ms > u64::MAX - 5));
+    // Nothing has a request at the very latest time, or later, but what says so.
+    for since_ms in [(1 << 63) + 7, u64::MAX - 2, u64::MAX] {
+        let found = reader.epochs(&EpochFilter { since_ms: Some(since_ms), ..late.clone() });
+        let ends = found.unwrap().rows.iter().map(|row| row.epoch.latest.snapshot.end_ms).min();
+        assert!(ends.is_none_or(|end_ms| end_ms >= since_ms), "{since_ms}: {ends:?}");
+    }
+    let until = EpochFilter { since_ms: None, until_ms: Some(u64::MAX), limit: 5_000, ..late };
+    assert_eq!(reader.epochs(&until).unwrap().rows.len(), all(&reader).len());
 }
 
 fn counted(reader: &Reader, of: SessionId) -> [(Vec<(Outcome, u64)>, &'static str); 2] {

@@ -83,7 +83,7 @@ pub fn report(epoch_id: u64, report_id: u64, last: bool) -> Report {
         end_ms: 6 + report_id,
         counts,
     };
-    Report { epoch_id, report_id, snapshot }
+    Report { epoch_id, report_id, snapshot, other_keys: 0 }
 }
 
 /// What a session makes of reports of domain 1 and point 9, each received a millisecond after the

@@ -33,6 +33,26 @@ fn shorten(path: &Path, length: usize) {
     file.set_len(u64::try_from(length).unwrap()).unwrap();
 }
 
+#[test]
+fn what_is_mended_is_never_behind_a_link() {
+    let elsewhere = Scratch::new();
+    let precious = elsewhere.path().join("precious");
+    for extension in ["ipfix", "clock", "json", "ipfix.zst", "ipfix.zst.unfinished"] {
+        let scratch = Scratch::new();
+        let (_, segment) = left_open(&scratch);
+        let stem = segment.path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let link = scratch.path().join(format!("{stem}.{extension}"));
+        _ = fs::remove_file(&link);
+        fs::write(&precious, "nothing of an archive").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        let refused = Archive::open(scratch.path(), ArchiveLimits::default());
+        let error = refused.err().unwrap_or_else(|| panic!("{extension} is mended")).to_string();
+        assert!(error.contains("symbolic link") && error.contains(&stem), "{error}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "nothing of an archive", "{extension}");
+        assert!(link.is_symlink(), "{extension}");
+    }
+}
+
 fn reopened(scratch: &Scratch) -> Vec<Repair> {
     Archive::open(scratch.path(), ArchiveLimits::default()).unwrap().1
 }

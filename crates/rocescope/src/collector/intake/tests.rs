@@ -39,7 +39,7 @@ fn report(epoch_id: u64, report_id: u64, requests: u64) -> Report {
     let window = Window::new(64).unwrap();
     let flags = Flags::GENERATION_UNVERIFIED;
     let snapshot = Snapshot { key, window, flags, start_ms: 5, end_ms: 5 + requests, counts };
-    Report { epoch_id, report_id, snapshot }
+    Report { epoch_id, report_id, snapshot, other_keys: 0 }
 }
 
 fn last(mut report: Report) -> Report {
@@ -452,4 +452,38 @@ fn epochs_are_admitted_up_to_the_limit() {
     assert_eq!(epochs(&out.changes).len(), 2);
     assert_eq!(refusals(&out.changes), [(1, "epochsFull", 1)]);
     assert_eq!(intake.epochs(), 2);
+}
+
+// SEQ-6.8: numbers that are not assigned have to be agreed on; where they are not, that is said.
+#[test]
+fn reports_under_another_enterprise_number_are_told_at_once_and_counted_at_the_end() {
+    let mut intake = intake();
+    let other = Mapping::new(4711).unwrap();
+    let mut octets = Vec::new();
+    let mut exporter = Exporter::new(other, 1, 3, 1400).unwrap();
+    exporter.begin(100, &mut octets).unwrap();
+    for id in 1..=3 {
+        exporter.reports(&[report(1, id, id)], 100, &mut octets).unwrap();
+    }
+    let out = taken(&mut intake, &octets, 10);
+    assert_eq!(epochs(&out.changes), []);
+    let [note] = &out.notes[..] else { panic!("{:?}", out.notes) };
+    assert!(note.contains("enterprise number 4711, expected 32473"), "{note}");
+    let mut out = Taken::default();
+    intake.end(20, "over", &mut out);
+    let [note] = &out.notes[..] else { panic!("{:?}", out.notes) };
+    assert!(note.starts_with("3 records") && note.contains("4711"), "{note}");
+}
+
+#[test]
+fn records_of_somebody_else_are_no_reports_under_any_number() {
+    let mut intake = intake();
+    let mut template = v4();
+    template.fields.iter_mut().filter(|f| f.id.pen != 0).for_each(|f| f.id.pen = 4711);
+    template.fields.pop();
+    let out = taken(&mut intake, &with_record_of_zeros(1, &template), 10);
+    assert_eq!((out.notes.len(), intake.counts().others), (0, 1), "{:?}", out.notes);
+    let mut out = Taken::default();
+    intake.end(20, "over", &mut out);
+    assert_eq!(out.notes, Vec::<String>::new());
 }

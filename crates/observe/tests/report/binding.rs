@@ -1,6 +1,7 @@
 //! Which Templates are of the profile.
 
 use observe::profile::{Binding, BindingError, Lengths, Shape};
+use observe::report::Report;
 use wire::element::{DraftElement, ElementId, Mapping, Registry, VARIABLE};
 use wire::frame::Family;
 use wire::ipfix::{Encoder, FieldSpec, Layout, TemplateSpec};

@@ -1,5 +1,7 @@
 //! `rocescope dump`: any IPFIX File or message stream as JSON Lines.
 //!
+//! The input may be compressed with gzip or zstd, as the segments of an archive are.
+//!
 //! One object a template, a withdrawal, a record, or a set that cannot be read, in the order in
 //! which they were sent. Nothing is judged: a record is shown as it was sent, whether a collector
 //! would accept it or not. An element without a name has the key `e<enterprise number>id<number>`;
@@ -7,7 +9,9 @@
 //! hexadecimal text; octets that are no value of their element's type are `{"illegal": "..."}`.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use observe::pfc::record::Binding;
 use serde_json::{Map, Value as Json, json};
@@ -17,6 +21,8 @@ use wire::ipfix::{
     DataSet, Decoder, Error, Event, Frame, Layout, Limits, MESSAGE_MAX, Record, TemplateKind,
     Transport, Value, frame,
 };
+
+use crate::capture::decompressed;
 
 /// The qualification masks of the sequence draft, Table 15.
 const FLAGS: [(u64, &str); 6] = [
@@ -100,6 +106,17 @@ impl fmt::Display for DumpError {
 
 impl std::error::Error for DumpError {}
 
+/// Opens a file, or standard input for `-`, decompressed where it is compressed.
+///
+/// # Errors
+/// It cannot be opened, or its first octets cannot be read.
+pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return decompressed(Box::new(io::stdin()));
+    }
+    decompressed(Box::new(File::open(path)?))
+}
+
 /// Writes everything in a file or stream of IPFIX messages as JSON Lines. Keeps one message and the
 /// templates in memory. Draft elements are named by `mapping`.
 ///
@@ -114,8 +131,13 @@ pub fn dump(
     let mut decoder = Decoder::new(Transport::File, mapping, Limits::default());
     let own = Registry::new(mapping);
     let mut summary = Summary::default();
-    while let Some(message) = source.message(summary.octets)? {
+    loop {
+        // Whoever waits for a line gets it before more input is waited for.
+        if !source.has_message() {
+            out.flush().map_err(DumpError::Output)?;
+        }
         let at = summary.octets;
+        let Some(message) = source.message(at)? else { return Ok(summary) };
         let mut printer = Printer {
             out,
             summary: &mut summary,
@@ -133,8 +155,6 @@ pub fn dump(
         summary.messages += 1;
         summary.octets += u64::try_from(message.len()).unwrap_or(0);
     }
-    out.flush().map_err(DumpError::Output)?;
-    Ok(summary)
 }
 
 /// Whole messages out of a reader.
@@ -148,6 +168,11 @@ pub(crate) struct Source<R> {
 impl<R: Read> Source<R> {
     pub(crate) const fn new(input: R) -> Self {
         Self { input, octets: Vec::new(), start: 0 }
+    }
+
+    /// Whether a whole message can be handed out without reading on.
+    fn has_message(&self) -> bool {
+        matches!(frame(&self.octets[self.start..]), Ok(Frame::Message { .. }))
     }
 
     /// The next message, which begins at this octet of the input; none at the end of it.

@@ -35,7 +35,7 @@ pub use rules::{ATTESTATIONS, Condition, Provisioned};
 pub use source::{Interface, Pace, Replay, Sources};
 pub use starter::{StarterStream, starter};
 
-pub(crate) use section::{alternatives, nearest};
+pub(crate) use section::{alternatives, identifier, nearest};
 
 use section::Document;
 

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use axum::http::StatusCode;
 
 use super::answer::{Problem, shown};
-use crate::config::{alternatives, nearest};
+use crate::config::{alternatives, identifier, nearest};
 
 /// The parameters of one request.
 #[derive(Debug)]
@@ -59,6 +59,16 @@ impl Parameters {
     ) -> Result<Option<u64>, Problem> {
         let expected = format!("{} to {}", range.start(), range.end());
         self.parsed(name, &expected, |text| digits(text).filter(|number| range.contains(number)))
+    }
+
+    /// As [`Self::number`], and also in hexadecimal behind `0x`, as queue pairs are shown.
+    pub fn identifier(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Problem> {
+        let expected = format!("{} to {}", range.start(), range.end());
+        self.parsed(name, &expected, |text| identifier(text).filter(|n| range.contains(n)))
     }
 
     /// The address of one host.

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use observe::pfc::record::Binding;
 use serde_json::{Map, Value as Json, json};
+use wire::capture::{Format, sniff};
 use wire::element::standard::OBSERVATION_DOMAIN_ID;
 use wire::element::{DraftElement, ElementId, Mapping, Registry, VARIABLE};
 use wire::ipfix::{
@@ -22,7 +23,7 @@ use wire::ipfix::{
     Transport, Value, frame,
 };
 
-use crate::capture::decompressed;
+use crate::capture::{decompressed, peek};
 
 /// The qualification masks of the sequence draft, Table 15.
 const FLAGS: [(u64, &str); 6] = [
@@ -109,12 +110,17 @@ impl std::error::Error for DumpError {}
 /// Opens a file, or standard input for `-`, decompressed where it is compressed.
 ///
 /// # Errors
-/// It cannot be opened, or its first octets cannot be read.
+/// It cannot be opened, its first octets cannot be read, or it is a capture.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    if path == Path::new("-") {
-        return decompressed(Box::new(io::stdin()));
+    let input: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+    let mut input = decompressed(input)?;
+    let head = peek(&mut *input)?;
+    if matches!(sniff(&head), Format::Pcap | Format::PcapNg) {
+        let problem = "is a capture, expected an IPFIX File: `rocescope discover` reads it";
+        return Err(io::Error::other(problem));
     }
-    decompressed(Box::new(File::open(path)?))
+    Ok(Box::new(io::Cursor::new(head).chain(input)))
 }
 
 /// Writes everything in a file or stream of IPFIX messages as JSON Lines. Keeps one message and the

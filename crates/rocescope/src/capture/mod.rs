@@ -277,7 +277,7 @@ pub(crate) fn decompressed(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>
 }
 
 /// The first octets, as many as there are of those that tell the format.
-fn peek(input: &mut dyn Read) -> io::Result<Vec<u8>> {
+pub(crate) fn peek(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(SNIFF_LEN);
     input.take(SNIFF_LEN as u64).read_to_end(&mut head)?;
     Ok(head)

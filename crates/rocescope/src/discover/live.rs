@@ -49,6 +49,11 @@ pub(super) fn look(
         ring_octets: RING_OCTETS,
     };
     let open = source::open(0, &interface)?;
+    // A warning or note that cannot be written changes no result.
+    _ = match live.duration {
+        Some(time) => writeln!(warnings, "looking at {} for {time:?}", printable(&live.interface)),
+        None => writeln!(warnings, "looking at {} until Ctrl-C", printable(&live.interface)),
+    };
     let (events, observed) = source::channel(BATCHES_WAITING_MAX);
     let halt = Arc::new(AtomicBool::new(false));
     let thread = {
@@ -84,7 +89,6 @@ fn take(event: Event, found: &mut Found, warnings: &mut impl Write) {
         Event::Drops(_, drops) => found.drops(drops),
         Event::Gap(_, what) | Event::Failed(what) => {
             found.drops(None);
-            // A warning that cannot be written changes no result.
             _ = writeln!(warnings, "warning: {}", printable(&what));
         }
         _ => {}

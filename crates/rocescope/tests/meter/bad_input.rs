@@ -504,6 +504,7 @@ fn an_ipfix_file_that_cannot_be_read_on_is_named_with_the_offset() {
         assert!(!ended.out.is_empty(), "what came before stands");
     }
     fails(&dump(b"GET / HTTP/1.1\r\n"), &["bad.ipfix"]);
+    fails(&dump(&good_pcap()), &["bad.ipfix: is a capture", "rocescope discover"]);
 }
 
 #[test]

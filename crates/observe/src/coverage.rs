@@ -8,12 +8,19 @@
 
 use alloc::{collections::BTreeMap, collections::VecDeque, vec::Vec};
 
-use crate::report::Flags;
-
 /// Something that is closed and carries flags: what [`Coverage`] can hold back.
 pub trait Qualify {
-    /// Adds flags to the final report.
-    fn qualify(&mut self, flags: Flags);
+    /// Notes why nothing says that it was complete: its final report carries captureDiscontinuity.
+    fn qualify(&mut self, gap: Gap);
+}
+
+/// What stands against the completeness of an epoch that had closed before it was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gap {
+    /// A drop counter grew in a span that the epoch overlaps.
+    Drops,
+    /// It could not wait for the reading that would have covered its end.
+    Unread,
 }
 
 /// The drop counters of a capture and the closed epochs that wait for their next readings.
@@ -57,7 +64,7 @@ impl<T: Qualify> Coverage<T> {
             && let Some((_, mut oldest)) = self.held.pop_front()
         {
             self.released_early += 1;
-            oldest.qualify(Flags::CAPTURE_DISCONTINUITY);
+            oldest.qualify(Gap::Unread);
             out(oldest);
         }
     }
@@ -77,7 +84,7 @@ impl<T: Qualify> Coverage<T> {
         if dropped {
             let in_span = self.held.iter_mut().rev().take_while(|(closed, _)| *closed > since);
             for (_, epoch) in in_span {
-                epoch.qualify(Flags::CAPTURE_DISCONTINUITY);
+                epoch.qualify(Gap::Drops);
             }
         }
         self.read_at[counter] = position;
@@ -172,19 +179,18 @@ mod tests {
     use alloc::vec;
 
     #[derive(Debug, PartialEq, Clone, Copy)]
-    struct Epoch(u32, Flags);
+    struct Epoch(u32, Option<Gap>);
 
     impl Qualify for Epoch {
-        fn qualify(&mut self, flags: Flags) {
-            self.1 = self.1.with(flags);
+        fn qualify(&mut self, gap: Gap) {
+            self.1 = Some(gap);
         }
     }
 
-    const CLEAN: Flags = Flags(0);
-    const GAP: Flags = Flags::CAPTURE_DISCONTINUITY;
+    const GAP: Option<Gap> = Some(Gap::Drops);
 
     fn epoch(n: u32) -> Epoch {
-        Epoch(n, CLEAN)
+        Epoch(n, None)
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
         for n in 1..=3 {
             coverage.closed(u64::from(n), epoch(n), &mut |e| out.push(e));
         }
-        assert_eq!(out, [Epoch(1, GAP)]);
+        assert_eq!(out, [Epoch(1, Some(Gap::Unread))]);
         assert_eq!(coverage.released_early(), 1);
     }
 

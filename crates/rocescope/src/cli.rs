@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
+use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand, value_parser};
 use observe::window::{WINDOW_MAX, Window};
 use rocescope::discover::STREAMS_MAX;
 use wire::element::Mapping;
@@ -35,7 +35,8 @@ pub enum Command {
 const DISCOVER_EXAMPLE: &str = "\
 Examples:
   rocescope discover capture.pcap
-  rocescope discover --write-config agent.toml capture-1.pcap.zst capture-2.pcap.zst";
+  rocescope discover --write-config agent.toml capture-1.pcap.zst capture-2.pcap.zst
+  rocescope discover --interface eth0 --seconds 10";
 
 /// What RoCEv2 and PFC there is, which streams fit the profile, and why others do not.
 #[derive(Args)]
@@ -43,8 +44,18 @@ Examples:
 pub struct DiscoverArgs {
     /// pcap or pcapng, plain or compressed with gzip or zstd, in their order; `-` is standard
     /// input.
-    #[arg(required = true, value_name = "CAPTURE")]
+    #[arg(required_unless_present = "interface", value_name = "CAPTURE")]
     pub captures: Vec<PathBuf>,
+    /// Look at a network interface instead, until Ctrl-C or for as long as --seconds says. Takes
+    /// root, or the capability CAP_NET_RAW.
+    #[arg(long, value_name = "NAME", conflicts_with = "captures")]
+    pub interface: Option<String>,
+    /// Look at the interface for this long.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "interface")]
+    pub seconds: Option<Duration>,
+    /// Ask the interface for frames to other stations too, as on the port of a mirror.
+    #[arg(long, requires = "interface")]
+    pub promiscuous: bool,
     /// JSON Lines instead of a table.
     #[arg(long)]
     pub json: bool,
@@ -53,7 +64,7 @@ pub struct DiscoverArgs {
     #[arg(long, value_name = "FILE")]
     pub write_config: Option<PathBuf>,
     /// The layer whose streams go into the starter configuration, where there are several.
-    #[arg(long, value_parser = layer)]
+    #[arg(long, value_parser = layer, requires = "write_config")]
     pub layer: Option<Layer>,
     /// Streams that are told apart, at most.
     #[arg(long, default_value_t = STREAMS_MAX, value_name = "N")]
@@ -64,7 +75,10 @@ const METER_EXAMPLE: &str = "\
 Examples:
   rocescope meter --attest-all capture.pcap
   rocescope meter --attest-all --window 64 --json capture-1.pcapng.gz capture-2.pcapng.gz
-  tcpdump -i eth0 -w - udp port 4791 | rocescope meter --config agent.toml --ipfix out.ipfix -";
+  dumpcap -q -i eth0 -w - | rocescope meter --config agent.toml --ipfix out.ipfix -
+
+A capture filter omits packets that count, such as fragments and what has a VLAN tag, and a plain
+pcap does not tell of drops. dumpcap without a filter writes pcapng, which does.";
 
 /// Meter captures offline: captures in, reports out.
 #[derive(Args)]
@@ -110,8 +124,8 @@ pub struct MeterArgs {
     /// Close an epoch whose stream is silent for longer than this; without it never.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "config")]
     pub idle_timeout: Option<Duration>,
-    /// Observation Domain ID.
-    #[arg(long, default_value_t = 1, conflicts_with = "config")]
+    /// Observation Domain ID, from 1.
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..), conflicts_with = "config")]
     pub domain: u32,
     /// observationPointId.
     #[arg(long, default_value_t = 1, conflicts_with = "config")]
@@ -141,11 +155,16 @@ pub struct ReplayArgs {
     pub pen: Mapping,
 }
 
+const DUMP_EXAMPLE: &str = "\
+Examples:
+  rocescope dump out.ipfix
+  rocescope dump data/archive/0000000001-000000.ipfix.zst";
+
 /// Any IPFIX File or message stream to JSON Lines.
 #[derive(Args)]
-#[command(after_help = "Example:\n  rocescope dump out.ipfix")]
+#[command(after_help = DUMP_EXAMPLE)]
 pub struct DumpArgs {
-    /// An IPFIX File, or `-` for standard input.
+    /// An IPFIX File, plain or compressed with gzip or zstd, or `-` for standard input.
     pub file: PathBuf,
     /// Private Enterprise Number of the drafts' elements.
     #[arg(long, default_value = "32473", value_parser = mapping)]
@@ -210,9 +229,14 @@ pub enum CtlRequest {
     CaptureGap,
 }
 
+const CHECK_EXAMPLE: &str = "\
+Examples:
+  rocescope check agent.toml
+  rocescope check collector.toml";
+
 /// Validate a configuration file and print what it would do.
 #[derive(Args)]
-#[command(after_help = "Example:\n  rocescope check agent.toml")]
+#[command(after_help = CHECK_EXAMPLE)]
 pub struct CheckArgs {
     /// A configuration of an agent or of a collector.
     pub file: PathBuf,
@@ -252,7 +276,7 @@ pub struct DemoArgs {
 /// Certificates and configurations for trying out.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  rocescope pki init try\n  rocescope collector --config try/collector.toml"
+    after_help = "Example:\n  rocescope pki init try\n  rocescope collector --config try/collector.toml &\n  rocescope agent --config try/agent.toml"
 )]
 pub struct PkiArgs {
     /// What to do.

@@ -1,5 +1,7 @@
 //! `rocescope dump`: any IPFIX File or message stream as JSON Lines.
 //!
+//! The input may be compressed with gzip or zstd, as the segments of an archive are.
+//!
 //! One object a template, a withdrawal, a record, or a set that cannot be read, in the order in
 //! which they were sent. Nothing is judged: a record is shown as it was sent, whether a collector
 //! would accept it or not. An element without a name has the key `e<enterprise number>id<number>`;
@@ -7,16 +9,21 @@
 //! hexadecimal text; octets that are no value of their element's type are `{"illegal": "..."}`.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use observe::pfc::record::Binding;
 use serde_json::{Map, Value as Json, json};
+use wire::capture::{Format, sniff};
 use wire::element::standard::OBSERVATION_DOMAIN_ID;
 use wire::element::{DraftElement, ElementId, Mapping, Registry, VARIABLE};
 use wire::ipfix::{
     DataSet, Decoder, Error, Event, Frame, Layout, Limits, MESSAGE_MAX, Record, TemplateKind,
     Transport, Value, frame,
 };
+
+use crate::capture::{decompressed, peek};
 
 /// The qualification masks of the sequence draft, Table 15.
 const FLAGS: [(u64, &str); 6] = [
@@ -100,6 +107,22 @@ impl fmt::Display for DumpError {
 
 impl std::error::Error for DumpError {}
 
+/// Opens a file, or standard input for `-`, decompressed where it is compressed.
+///
+/// # Errors
+/// It cannot be opened, its first octets cannot be read, or it is a capture.
+pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    let input: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+    let mut input = decompressed(input)?;
+    let head = peek(&mut *input)?;
+    if matches!(sniff(&head), Format::Pcap | Format::PcapNg) {
+        let problem = "is a capture, expected an IPFIX File: `rocescope discover` reads it";
+        return Err(io::Error::other(problem));
+    }
+    Ok(Box::new(io::Cursor::new(head).chain(input)))
+}
+
 /// Writes everything in a file or stream of IPFIX messages as JSON Lines. Keeps one message and the
 /// templates in memory. Draft elements are named by `mapping`.
 ///
@@ -114,8 +137,13 @@ pub fn dump(
     let mut decoder = Decoder::new(Transport::File, mapping, Limits::default());
     let own = Registry::new(mapping);
     let mut summary = Summary::default();
-    while let Some(message) = source.message(summary.octets)? {
+    loop {
+        // Whoever waits for a line gets it before more input is waited for.
+        if !source.has_message() {
+            out.flush().map_err(DumpError::Output)?;
+        }
         let at = summary.octets;
+        let Some(message) = source.message(at)? else { return Ok(summary) };
         let mut printer = Printer {
             out,
             summary: &mut summary,
@@ -133,8 +161,6 @@ pub fn dump(
         summary.messages += 1;
         summary.octets += u64::try_from(message.len()).unwrap_or(0);
     }
-    out.flush().map_err(DumpError::Output)?;
-    Ok(summary)
 }
 
 /// Whole messages out of a reader.
@@ -148,6 +174,11 @@ pub(crate) struct Source<R> {
 impl<R: Read> Source<R> {
     pub(crate) const fn new(input: R) -> Self {
         Self { input, octets: Vec::new(), start: 0 }
+    }
+
+    /// Whether a whole message can be handed out without reading on.
+    fn has_message(&self) -> bool {
+        matches!(frame(&self.octets[self.start..]), Ok(Frame::Message { .. }))
     }
 
     /// The next message, which begins at this octet of the input; none at the end of it.

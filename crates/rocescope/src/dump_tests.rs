@@ -334,6 +334,54 @@ fn octets_one_by_one_give_the_same_lines() {
     assert_eq!(slow, fast);
 }
 
+/// A reader of several pieces that knows how much had been written when each was asked for.
+struct Asked<'a> {
+    pieces: Vec<&'a [u8]>,
+    written: &'a std::cell::Cell<usize>,
+    when_asked: Vec<usize>,
+}
+
+impl Read for &mut Asked<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.when_asked.push(self.written.get());
+        if self.pieces.is_empty() {
+            return Ok(0);
+        }
+        let piece = self.pieces.remove(0);
+        to[..piece.len()].copy_from_slice(piece);
+        Ok(piece.len())
+    }
+}
+
+/// A writer that counts what reaches it.
+struct Counted<'a>(&'a std::cell::Cell<usize>);
+
+impl Write for Counted<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.set(self.0.get() + octets.len());
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_are_out_before_more_of_a_stream_is_waited_for() {
+    let one = sequence_stream();
+    let two = [&one[..], &one[..]].concat();
+    let written = std::cell::Cell::new(0);
+    let mut input = Asked { pieces: vec![&one, &two], written: &written, when_asked: Vec::new() };
+    let mut out = io::BufWriter::with_capacity(1 << 20, Counted(&written));
+    dump(&mut input, &mut out, Mapping::default()).expect("read");
+    let [at_start, after_one, after_three] = input.when_asked[..] else {
+        panic!("{:?}", input.when_asked)
+    };
+    assert!(at_start == 0 && 0 < after_one && after_one < after_three);
+    assert_eq!(after_three, written.get(), "nothing is left for the end");
+}
+
 #[test]
 fn an_output_that_fails_ends_the_dump() {
     let mut full = [0u8; 10];

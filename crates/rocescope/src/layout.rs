@@ -76,21 +76,55 @@ fn hexadecimal(line: &mut Vec<u8>, value: u32, digits: u32) {
     }
 }
 
-/// Writes a line for each count that is not zero.
+/// Writes a line for each count that is not zero, its text as [`agreed`] has it.
 ///
 /// # Errors
 /// As the writer.
 pub fn lines(out: &mut impl Write, counts: &[(u64, &str)]) -> io::Result<()> {
     for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
-        writeln!(out, "{count:>12} {what}")?;
+        writeln!(out, "{count:>12} {}", agreed(*count, what))?;
     }
     Ok(())
+}
+
+/// A text that agrees with a count: `packet[|s] that [was|were] seen` with what stands in front of
+/// the bar for one, and what stands behind it for any other number.
+pub fn agreed(count: u64, text: &str) -> String {
+    let mut agreed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once('[')
+        && let Some((choice, behind)) = from.split_once(']')
+        && let Some((one, many)) = choice.split_once('|')
+    {
+        agreed.push_str(before);
+        agreed.push_str(if count == 1 { one } else { many });
+        rest = behind;
+    }
+    agreed.push_str(rest);
+    agreed
+}
+
+/// A count with a text that agrees with it.
+pub fn counted(count: u64, text: &str) -> String {
+    format!("{count} {}", agreed(count, text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use wire::frame::Addresses;
+
+    #[test]
+    fn a_text_agrees_with_its_count() {
+        let text = "frame[|s] that reach[es|] beyond [its|their] end";
+        assert_eq!(counted(1, text), "1 frame that reaches beyond its end");
+        for count in [0, 2, u64::MAX] {
+            assert_eq!(agreed(count, text), "frames that reach beyond their end");
+        }
+        for plain in ["ARP", "a [[stream]] of 2", "an open [ end"] {
+            assert_eq!(agreed(1, plain), plain);
+        }
+    }
 
     #[test]
     fn the_length_of_a_name_is_that_of_the_name() {

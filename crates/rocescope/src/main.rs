@@ -4,8 +4,7 @@
 mod cli;
 
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use rocescope::collector::{self, Disk};
 use rocescope::config::{Device, Icrc, MeterLimits, printable, read_device};
 use rocescope::demo::{self, DemoError};
 use rocescope::discover::{self, DiscoverError};
-use rocescope::dump::{DumpError, dump};
+use rocescope::dump::{self, DumpError};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 use rocescope::pki;
 use rocescope::replay::{self, ReplayError};
@@ -94,15 +93,30 @@ fn one_line(problem: impl Display) -> Vec<String> {
 }
 
 fn run_discover(args: DiscoverArgs) -> Done {
+    let stop = Arc::default();
+    end_on_signals(&stop)?;
+    let live = args.interface.map(|interface| discover::Live {
+        interface,
+        promiscuous: args.promiscuous,
+        duration: args.seconds,
+    });
+    let interruptible = live.is_none().then(|| stop.clone());
     let run = discover::Run {
         captures: args.captures,
+        live,
+        stop,
         format: if args.json { Format::Json } else { Format::Table },
         write_config: args.write_config,
         layer: args.layer,
         streams_max: args.streams_max,
     };
     match discover::run(&run, &mut io::stdout().lock(), &mut io::stderr()) {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            if interruptible.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                eprintln!("interrupted: the results are those of what was read until then");
+            }
+            Ok(())
+        }
         Err(DiscoverError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(one_line(error)),
     }
@@ -242,13 +256,9 @@ fn run_replay(args: ReplayArgs) -> Done {
 
 fn run_dump(args: &DumpArgs) -> Done {
     let name = args.file.display();
-    let input: Box<dyn Read> = if args.file == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(&args.file).map_err(|error| one_line(format!("{name}: {error}")))?)
-    };
+    let input = dump::open(&args.file).map_err(|error| one_line(format!("{name}: {error}")))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    match dump(input, &mut out, args.pen) {
+    match dump::dump(input, &mut out, args.pen) {
         Ok(_) => Ok(()),
         Err(DumpError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(one_line(format!("{name}: {error}"))),

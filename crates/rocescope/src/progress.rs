@@ -34,6 +34,32 @@ impl Progress {
         Self { started: Instant::now(), done: Cell::new(0), bar }
     }
 
+    /// Of looking at something that has no end of its own, such as an interface.
+    pub fn watching(what: &str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+            if let Ok(style) = ProgressStyle::with_template("{elapsed} {prefix}: {msg}") {
+                bar.set_style(style);
+            }
+            bar.set_prefix(what.to_owned());
+            bar
+        });
+        Self { started: Instant::now(), done: Cell::new(0), bar }
+    }
+
+    /// So many frames have been seen, RoCEv2 packets among them.
+    pub fn seen(&self, frames: u64, roce: u64) {
+        let Some(bar) = &self.bar else { return };
+        if self.started.elapsed() < QUIET {
+            return;
+        }
+        if bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.set_message(format!("{frames} frames, {roce} RoCEv2; Ctrl-C ends it with results"));
+        bar.tick();
+    }
+
     /// Of nothing that anybody waits for.
     pub fn silent() -> Self {
         Self { started: Instant::now(), done: Cell::new(0), bar: None }

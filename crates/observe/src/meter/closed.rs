@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::coverage::Qualify;
+use crate::coverage::{Gap, Qualify};
 use crate::provision::Generation;
 use crate::report::{Flags, Snapshot};
 use crate::request::Violation;
@@ -19,14 +19,28 @@ pub struct Closed {
     pub snapshot: Snapshot,
     /// Why it closed.
     pub cause: Cause,
+    /// What stands against its completeness and was known only after it had closed, if anything.
+    pub later: Option<Gap>,
     /// What earlier reports of the epoch were numbered.
     pub ids: EpochIds,
 }
 
 // SEQ-8.1: causes combine.
 impl Qualify for Closed {
-    fn qualify(&mut self, flags: Flags) {
-        self.snapshot.flags = self.snapshot.flags.with(flags);
+    fn qualify(&mut self, gap: Gap) {
+        self.snapshot.flags = self.snapshot.flags.with(Cause::of_gap(gap).flags());
+        self.later = Some(gap);
+    }
+}
+
+impl Closed {
+    /// Every cause that its flags show: why it closed, and what was known only later where that
+    /// says more.
+    // SEQ-8.1
+    pub fn causes(&self) -> impl Iterator<Item = Cause> {
+        let later = self.later.map(Cause::of_gap);
+        let says_more = later.filter(|later| !self.cause.flags().has(later.flags()));
+        core::iter::once(self.cause).chain(says_more)
     }
 }
 
@@ -50,6 +64,9 @@ pub enum Cause {
     MirrorGap,
     /// A mirror session counts anew.
     MirrorRestarted,
+    /// Nothing says whether the capture was complete: the reading of a drop counter that would have
+    /// said it was not waited for.
+    Unread,
     /// A packet of a mirror session whose numbers are not followed: there are too many sessions.
     MirrorNotFollowed,
     /// A frame that this program does not take apart far enough to say what it is.
@@ -91,6 +108,50 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The word for it where a program reads it; what it says besides, such as how far a PSN
+    /// jumped, is in its [`fmt::Display`].
+    // SEQ-7.16
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Idle => "idle",
+            Self::Violation(_) => "violation",
+            Self::Ambiguous => "ambiguous",
+            Self::Jump(_) => "jump",
+            Self::CaptureDrops => "captureDrops",
+            Self::Unread => "dropCounterUnread",
+            Self::MirrorGap => "mirrorGap",
+            Self::MirrorRestarted => "mirrorRestarted",
+            Self::MirrorNotFollowed => "mirrorNotFollowed",
+            Self::Unreadable => "unreadableFrame",
+            Self::Damaged => "damagedFrame",
+            Self::CaptureTruncated => "packetCutByCapture",
+            Self::Fragment => "fragment",
+            Self::LengthLies => "lengthLies",
+            Self::IcrcMismatch => "icrcMismatch",
+            Self::FileTruncated => "fileEndsInRecord",
+            Self::FileDamaged => "fileDamaged",
+            Self::FilesOverlap => "filesOverlap",
+            Self::CaptureGap => "captureGap",
+            Self::Policy => "provisioningChanged",
+            Self::Withdrawn(_) => "attestationWithdrawn",
+            Self::Window => "windowChanged",
+            Self::Generation => "newGeneration",
+            Self::Evicted => "evicted",
+            Self::LabelMemory => "labelMemory",
+            Self::Exhausted => "counterLimit",
+            Self::ReportIds => "reportIdLimit",
+        }
+    }
+
+    /// What a gap that became known late is as a cause.
+    const fn of_gap(gap: Gap) -> Self {
+        match gap {
+            Gap::Drops => Self::CaptureDrops,
+            Gap::Unread => Self::Unread,
+        }
+    }
+
     /// The mask that the final report carries for it; none for ordinary closures.
     pub const fn flags(self) -> Flags {
         match self {
@@ -98,6 +159,7 @@ impl Cause {
             Self::Violation(_) => Flags::PROFILE_VIOLATION,
             Self::Ambiguous | Self::Jump(_) => Flags::SERIAL_DISCONTINUITY,
             Self::CaptureDrops
+            | Self::Unread
             | Self::MirrorGap
             | Self::MirrorRestarted
             | Self::MirrorNotFollowed
@@ -132,6 +194,10 @@ impl fmt::Display for Cause {
             Self::Ambiguous => f.write_str("a PSN exactly 2^23 away has no order"),
             Self::Jump(d) => write!(f, "a PSN {d} ahead, more than the window"),
             Self::CaptureDrops => f.write_str("the capture dropped packets"),
+            Self::Unread => f.write_str(
+                "no reading of the capture's drop counter was waited for, so nothing says that it \
+                 was complete",
+            ),
             Self::MirrorGap => f.write_str("a hole in the mirror's own sequence numbers"),
             Self::MirrorRestarted => f.write_str("the mirror's own sequence numbers start anew"),
             Self::MirrorNotFollowed => {

@@ -97,7 +97,10 @@ impl Context {
         let sequence = self.sequence.take()?;
         let labels_octets = sequence.labels_size();
         let snapshot = self.snapshot(sequence.close(), final_flags(cause, self.generation));
-        Some((Closed { context: index, snapshot, cause, ids: self.ids }, labels_octets))
+        Some((
+            Closed { context: index, snapshot, cause, later: None, ids: self.ids },
+            labels_octets,
+        ))
     }
 
     /// Takes the rule that now provisions the stream, or none. Says why an open epoch has to close.

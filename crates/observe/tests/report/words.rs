@@ -60,33 +60,8 @@ fn all() -> Vec<String> {
         Violation::Length(Lie::UdpBeyondIp),
     ];
     all.extend(violations.map(|v| Cause::Violation(v).to_string()));
-    all.extend(
-        [
-            Cause::End,
-            Cause::Idle,
-            Cause::Ambiguous,
-            Cause::Jump(9),
-            Cause::CaptureDrops,
-            Cause::MirrorGap,
-            Cause::CaptureTruncated,
-            Cause::Fragment,
-            Cause::LengthLies,
-            Cause::IcrcMismatch,
-            Cause::FileTruncated,
-            Cause::FileDamaged,
-            Cause::FilesOverlap,
-            Cause::CaptureGap,
-            Cause::Policy,
-            Cause::Withdrawn("all_paths"),
-            Cause::Window,
-            Cause::Generation,
-            Cause::Evicted,
-            Cause::LabelMemory,
-            Cause::Exhausted,
-            Cause::ReportIds,
-        ]
-        .map(|c| c.to_string()),
-    );
+    all.extend(CAUSES.map(|cause| cause.to_string()));
+    all.extend(CAUSES.map(|cause| cause.word().to_owned()));
     let length = |found| BindingError::Length { field: "sourceIPv4Address", found, expected: 4 };
     all.extend(
         [
@@ -112,6 +87,47 @@ fn all() -> Vec<String> {
         .map(|e| e.to_string()),
     );
     all
+}
+
+/// Every cause; one of each where it says more.
+const CAUSES: [Cause; 28] = [
+    Cause::End,
+    Cause::Idle,
+    Cause::Violation(Violation::Version(1)),
+    Cause::Ambiguous,
+    Cause::Jump(9),
+    Cause::CaptureDrops,
+    Cause::Unread,
+    Cause::MirrorGap,
+    Cause::MirrorRestarted,
+    Cause::MirrorNotFollowed,
+    Cause::Unreadable,
+    Cause::Damaged,
+    Cause::CaptureTruncated,
+    Cause::Fragment,
+    Cause::LengthLies,
+    Cause::IcrcMismatch,
+    Cause::FileTruncated,
+    Cause::FileDamaged,
+    Cause::FilesOverlap,
+    Cause::CaptureGap,
+    Cause::Policy,
+    Cause::Withdrawn("all_paths"),
+    Cause::Window,
+    Cause::Generation,
+    Cause::Evicted,
+    Cause::LabelMemory,
+    Cause::Exhausted,
+    Cause::ReportIds,
+];
+
+// SEQ-7.16
+#[test]
+fn every_cause_has_a_word_and_a_sentence_of_its_own() {
+    let words: std::collections::BTreeSet<_> = CAUSES.map(Cause::word).into();
+    let sentences: std::collections::BTreeSet<_> = CAUSES.map(|c| c.to_string()).into();
+    assert_eq!((words.len(), sentences.len()), (CAUSES.len(), CAUSES.len()));
+    assert!(words.iter().all(|word| word.bytes().all(|b| b.is_ascii_alphabetic())));
 }
 
 // SEQ-7.16, SEQ-7.17, SEQ-7.15

@@ -15,7 +15,7 @@ mod name;
 mod observer;
 mod privileges;
 pub mod session;
-mod source;
+pub(crate) mod source;
 mod state;
 mod tls;
 

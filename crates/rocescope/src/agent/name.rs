@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use observe::report::StreamKey;
 use wire::frame::{Addresses, Layer, Namespace};
 
-use crate::config::segment_kind;
+use crate::config::{identifier, segment_kind};
 
 /// What a name has to look like, for errors.
 pub const FORM: &str = "\"SOURCE > DESTINATION qp N pkey N\", then \"vlan N\", \"inner vlan N\", \"segment N\" where \
@@ -56,11 +56,8 @@ fn vlan(word: &str) -> Option<u16> {
 }
 
 fn number(word: &str, max: u32) -> Option<u32> {
-    let number = match word.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => word.parse(),
-    };
-    number.ok().filter(|number| *number <= max)
+    let number = u32::try_from(identifier(word)?).ok()?;
+    (number <= max).then_some(number)
 }
 
 #[cfg(test)]

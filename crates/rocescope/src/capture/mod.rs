@@ -164,24 +164,11 @@ impl Capture {
         Self::decompress(path, Box::new(file)).map_err(failed)
     }
 
-    fn decompress(path: &Path, mut input: Box<dyn Read>) -> io::Result<Self> {
-        let (head, input) = peek(&mut *input).map(|head| (head, input))?;
-        let whole = io::Cursor::new(head.clone()).chain(input);
-        let (input, pcapng): (Box<dyn Read>, _) = match sniff(&head) {
-            Format::Gzip => (Box::new(MultiGzDecoder::new(whole)), None),
-            Format::Zstd => (Box::new(zstd::Decoder::new(whole)?), None),
-            format => (Box::new(whole), Some(format == Format::PcapNg)),
-        };
-        let (input, pcapng) = match pcapng {
-            Some(pcapng) => (input, pcapng),
-            None => {
-                let mut input = input;
-                let head = peek(&mut *input)?;
-                let pcapng = sniff(&head) == Format::PcapNg;
-                (Box::new(io::Cursor::new(head).chain(input)) as Box<dyn Read>, pcapng)
-            }
-        };
-        let input = Input::Read(Refill::new(input));
+    fn decompress(path: &Path, input: Box<dyn Read>) -> io::Result<Self> {
+        let mut input = decompressed(input)?;
+        let head = peek(&mut *input)?;
+        let pcapng = sniff(&head) == Format::PcapNg;
+        let input = Input::Read(Refill::new(Box::new(io::Cursor::new(head).chain(input))));
         Ok(Self { path: path.to_owned(), input, pcapng, stop: Arc::default() })
     }
 
@@ -273,8 +260,24 @@ impl Capture {
     }
 }
 
+/// What an input holds, where it is compressed with gzip or zstd, and else the input as it is: its
+/// first octets tell, whatever it is called.
+///
+/// # Errors
+/// Its first octets cannot be read.
+pub(crate) fn decompressed(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
+    let head = peek(&mut *input)?;
+    let format = sniff(&head);
+    let whole = io::Cursor::new(head).chain(input);
+    Ok(match format {
+        Format::Gzip => Box::new(MultiGzDecoder::new(whole)),
+        Format::Zstd => Box::new(zstd::Decoder::new(whole)?),
+        Format::Pcap | Format::PcapNg | Format::Unknown => Box::new(whole),
+    })
+}
+
 /// The first octets, as many as there are of those that tell the format.
-fn peek(input: &mut dyn Read) -> io::Result<Vec<u8>> {
+pub(crate) fn peek(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(SNIFF_LEN);
     input.take(SNIFF_LEN as u64).read_to_end(&mut head)?;
     Ok(head)

@@ -35,7 +35,7 @@ pub use rules::{ATTESTATIONS, Condition, Provisioned};
 pub use source::{Interface, Pace, Replay, Sources};
 pub use starter::{StarterStream, starter};
 
-pub(crate) use section::{alternatives, nearest, one_of};
+pub(crate) use section::{alternatives, identifier, nearest, one_of};
 
 use section::Document;
 

@@ -111,8 +111,8 @@ pub(super) fn stream(section: &Section<'_>, layer: Layer, window: Window) -> Opt
     let qp = section.required("qp", format_args!("0 to {QP_MAX}"));
     let pkey = section.required("pkey", "0 to 65535");
     let addresses = addresses(source, destination);
-    let qp = qp.and_then(|value| value.number(0..=QP_MAX));
-    let pkey = pkey.and_then(|value| value.number(0..=u16::MAX));
+    let qp = qp.and_then(|value| value.identifier(0..=QP_MAX));
+    let pkey = pkey.and_then(|value| value.identifier(0..=u16::MAX));
     let namespace = namespace(section, layer);
     let common = Common::read(section, window);
     let streams =
@@ -129,7 +129,7 @@ pub(super) fn rule(section: &Section<'_>, window: Window) -> Option<Provisioned>
         None => Some((0, QP_MAX)),
     };
     let pkeys = match section.value("pkeys") {
-        Some(value) => all_of(&value, "partition key", |item| item.number(0..=u16::MAX)),
+        Some(value) => all_of(&value, "partition key", |item| item.identifier(0..=u16::MAX)),
         None => Some(Vec::new()),
     };
     let common = Common::read(section, window);
@@ -207,7 +207,8 @@ impl Common {
     }
 }
 
-/// All five, each there and true; every one that is not is reported.
+/// All five, each there and true; every one that is not is reported, once for all sections in which
+/// it is not.
 // SEQ-3.2, SEQ-3.5, SEQ-3.6, SEQ-3.9
 fn attestation(section: &Section<'_>) -> Option<Attestation> {
     if section.allows_withdrawals() {
@@ -215,20 +216,21 @@ fn attestation(section: &Section<'_>) -> Option<Attestation> {
     }
     if !section.is_there() {
         let problem = format!("missing, expected {}, each true", ATTEST_KEYS.join(", "));
-        section.error("", problem);
+        section.error_alike("", problem);
         return None;
     }
     let mut all = true;
     for Condition { name, establish, .. } in ATTESTATIONS {
-        let Some(value) = section.required(name, format_args!("true: {establish}")) else {
+        let Some(value) = section.value(name) else {
+            section.error_alike(name, format!("missing, expected true: {establish}"));
             all = false;
             continue;
         };
         let stated = value.boolean();
         if stated == Some(false) {
-            value.wrong(format_args!(
-                "true, for which you have to establish that {establish}; the profile is not \
-                 enabled without it"
+            value.problem_alike(format!(
+                "false, expected true, for which you have to establish that {establish}; the \
+                 profile is not enabled without it"
             ));
         }
         all &= stated == Some(true);
@@ -322,7 +324,7 @@ fn prefixes(section: &Section<'_>, name: &'static str) -> Option<Vec<Prefix>> {
 
 /// First and last queue pair.
 fn pair(value: &Value<'_>) -> Option<(u32, u32)> {
-    let items = all_of(value, "queue pair", |item| item.number(0..=QP_MAX))?;
+    let items = all_of(value, "queue pair", |item| item.identifier(0..=QP_MAX))?;
     match items[..] {
         [first, last] if first <= last => Some((first, last)),
         _ => {

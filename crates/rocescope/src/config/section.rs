@@ -28,13 +28,37 @@ pub(super) struct Document<'t> {
     errors: RefCell<Vec<(usize, ConfigError)>>,
     /// An attestation that is taken back is no error.
     withdrawals: bool,
+    /// What is wrong in the same way at several places.
+    alike: RefCell<Vec<Alike>>,
 }
+
+/// A problem with the places that have it.
+#[derive(Debug)]
+struct Alike {
+    problem: String,
+    /// Offset and key of the first.
+    at: usize,
+    key: String,
+    /// How many there are, and the lines of those after the first, as many as are shown.
+    count: usize,
+    lines: Vec<usize>,
+}
+
+/// Lines that an error names beside its own; of others, only the number.
+const LINES_SHOWN: usize = 12;
 
 impl<'t> Document<'t> {
     pub fn new(file: &'t str, text: &'t str) -> Self {
         let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
         let lines = std::iter::once(0).chain(starts).collect();
-        Self { file, text, lines, errors: RefCell::default(), withdrawals: false }
+        Self {
+            file,
+            text,
+            lines,
+            errors: RefCell::default(),
+            withdrawals: false,
+            alike: RefCell::default(),
+        }
     }
 
     /// As [`Document::new`], where an attestation that is taken back is no error.
@@ -68,6 +92,36 @@ impl<'t> Document<'t> {
         self.errors.borrow_mut().push((at, error));
     }
 
+    /// As [`Self::error`], for what can be wrong in the same way at many places: they become one
+    /// error at the first of them, which names the others.
+    pub fn error_alike(&self, at: usize, key: &str, problem: String) {
+        let mut all = self.alike.borrow_mut();
+        let Some(known) = all.iter_mut().find(|known| known.problem == problem) else {
+            all.push(Alike { problem, at, key: key.into(), count: 1, lines: Vec::new() });
+            return;
+        };
+        known.count += 1;
+        if known.lines.len() < LINES_SHOWN {
+            known.lines.push(self.place(at).0);
+        }
+    }
+
+    /// Makes errors of what is wrong at several places.
+    fn join_alike(&self) {
+        for Alike { mut problem, at, key, count, lines } in self.alike.take() {
+            let shown: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            let (more, beyond) = (count - 1, count - 1 - lines.len());
+            if more > 0 {
+                let plural = if more == 1 { "" } else { "s" };
+                problem.push_str(&format!("; also on line{plural} {}", shown.join(", ")));
+            }
+            if beyond > 0 {
+                problem.push_str(&format!(" and on {beyond} more"));
+            }
+            self.error(at, &key, problem);
+        }
+    }
+
     /// Line and column of an offset, both from 1.
     pub fn place(&self, at: usize) -> (usize, usize) {
         let line = self.lines.partition_point(|start| *start <= at).max(1);
@@ -82,6 +136,7 @@ impl<'t> Document<'t> {
 
     /// `built` where nothing was wrong, else everything that was, in the order of the file.
     pub fn finish<T>(self, built: Option<T>) -> Result<T, Vec<ConfigError>> {
+        self.join_alike();
         let mut errors = self.errors.into_inner();
         errors.sort_by_key(|(at, _)| *at);
         match built {
@@ -226,6 +281,12 @@ impl<'d> Section<'d> {
         value.items().iter().filter_map(|item| item.table(keys)).collect()
     }
 
+    /// As [`Self::error`], for what other sections can have in the same way.
+    pub fn error_alike(&self, name: &str, problem: String) {
+        let key = if name.is_empty() { self.path.clone() } else { self.key(name) };
+        self.document.error_alike(self.at, &key, problem);
+    }
+
     /// Something wrong with a key that is not there, or with the section.
     pub fn error(&self, name: &str, problem: String) {
         let key = if name.is_empty() { self.path.clone() } else { self.key(name) };
@@ -267,6 +328,11 @@ impl<'d> Value<'d> {
         self.problem(format!("{shown}, expected {expected}"));
     }
 
+    /// As [`Self::problem`], for what other values can have in the same way.
+    pub fn problem_alike(&self, problem: String) {
+        self.document.error_alike(self.value.span().start, &self.path, problem);
+    }
+
     /// Reports something about the value.
     pub fn problem(&self, problem: String) {
         self.document.error(self.value.span().start, &self.path, problem);
@@ -287,6 +353,22 @@ impl<'d> Value<'d> {
         let number = number.and_then(|n| T::try_from(n).ok()).filter(|n| range.contains(n));
         if number.is_none() {
             self.wrong(format_args!("{} to {}", range.start(), range.end()));
+        }
+        number
+    }
+
+    /// A whole number of a range that other programs show in hexadecimal, such as that of a queue
+    /// pair: also as a text, `"0x1a2b"` or `"6699"`.
+    pub fn identifier<T>(&self, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: Copy + Display + PartialOrd + TryFrom<u64>,
+    {
+        let DeValue::String(text) = self.value.get_ref() else { return self.number(range) };
+        let number = identifier(text).and_then(|n| T::try_from(n).ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            let (start, end) = (range.start(), range.end());
+            self.wrong(format_args!("{start} to {end}, or the same in hexadecimal, as \"0x1f\""));
         }
         number
     }
@@ -362,6 +444,17 @@ impl<'d> Value<'d> {
     }
 }
 
+/// A whole number in decimal digits, or in hexadecimal ones behind `0x`.
+pub(crate) fn identifier(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    // No sign, which `from_str_radix` would take.
+    let legal = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    legal.then(|| u64::from_str_radix(digits, radix).ok())?
+}
+
 /// The known key that is most like `name`, where one of them is like it: a guess that is far from
 /// what was meant leads astray.
 pub(crate) fn nearest<'k>(name: &str, keys: &[&'k str]) -> Option<&'k str> {
@@ -394,5 +487,34 @@ pub(crate) fn alternatives(names: &[String]) -> String {
         [] => "nothing".into(),
         [only] => only.clone(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_is_decimal_or_hexadecimal_and_nothing_else() {
+        for (text, number) in [
+            ("6699", Some(6699)),
+            ("0x1a2b", Some(0x1a2b)),
+            ("0X1A2B", Some(0x1a2b)),
+            ("0x000011", Some(17)),
+            ("0", Some(0)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("0x10000000000000000", None),
+            ("", None),
+            ("0x", None),
+            ("+1", None),
+            ("0x+1", None),
+            ("-1", None),
+            ("1a", None),
+            (" 1", None),
+            ("1_000", None),
+        ] {
+            assert_eq!(identifier(text), number, "{text:?}");
+        }
     }
 }

@@ -24,17 +24,20 @@ pub struct StarterStream {
     pub seen: String,
     /// Why it does not fit the profile, if it does not.
     pub misfit: Option<String>,
+    /// What puts it in question: whoever attests it has to know.
+    pub questions: Vec<String>,
 }
 
 /// A device configuration as text, with a `[[stream]]` for each stream that fits, and the others
-/// as comments.
-pub fn starter(streams: &[StarterStream], layer: Layer) -> String {
-    Starter { streams, layer }.to_string()
+/// as comments. Where they were found at an interface, it becomes a `[[source]]`.
+pub fn starter(streams: &[StarterStream], layer: Layer, interface: Option<&str>) -> String {
+    Starter { streams, layer, interface }.to_string()
 }
 
 struct Starter<'a> {
     streams: &'a [StarterStream],
     layer: Layer,
+    interface: Option<&'a str>,
 }
 
 impl Display for Starter<'_> {
@@ -119,6 +122,10 @@ impl Starter<'_> {
         if fitting > MeterLimits::default().rules_max {
             writeln!(f, "rules_max = {fitting}")?;
         }
+        if let Some(interface) = self.interface {
+            let name = interface.replace('\\', "\\\\").replace('"', "\\\"");
+            writeln!(f, "\n[[source]]\ninterface = \"{}\"", printable(&name))?;
+        }
         Ok(())
     }
 
@@ -147,6 +154,9 @@ impl Starter<'_> {
         }
         if let Ok(Some(segment)) = self.segment(namespace.segment) {
             writeln!(f, "segment = {segment}")?;
+        }
+        for question in &stream.questions {
+            writeln!(f, "# in question: {}", printable(question))?;
         }
         f.write_str("[stream.attest]\n")?;
         for condition in ATTESTATIONS {

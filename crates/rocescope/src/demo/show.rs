@@ -208,7 +208,8 @@ fn counted(all: &[Shown]) -> String {
     let common = Qualification::GenerationUnverified.word();
     let qualified =
         rows(all).filter(|(_, row)| row.qualifications.iter().any(|word| word != common)).count();
-    let mut text = format!("{} epochs", rows(all).count());
+    let epochs = u64::try_from(rows(all).count()).unwrap_or(u64::MAX);
+    let mut text = crate::layout::counted(epochs, "epoch[|s]");
     for outcome in [Outcome::Complete, Outcome::Incomplete, Outcome::Invalid, Outcome::Active] {
         match of(outcome) {
             0 => {}

@@ -1,18 +1,19 @@
 //! From capture items to what was found: each frame is looked at from the outside in, and counts
 //! at the first layer that shows RoCEv2.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use observe::report::StreamKey;
 use observe::request::{Observed, classify};
 use wire::capture::Record;
 use wire::frame::{
-    Addresses, Carried, Decoded, Fault, Frame, Layer, LinkType, MirrorKind, Namespace, Opcode,
-    Packet, Transport, carries, decode,
+    Addresses, Carried, Decoded, Fault, Frame, Layer, LinkType, MirrorKind, Opcode, Packet,
+    Transport, carries, decode,
 };
 
 use super::around::{Carriers, PfcSeen};
-use super::stream::{Stream, is_read_response};
+use super::question::{Questions, Verdict};
+use super::stream::Stream;
 use crate::capture::{DropCounter, Item, Visitor};
 use crate::meter::Tally;
 
@@ -22,6 +23,17 @@ const INSIDE: [Layer; 4] = [Layer::Erspan, Layer::Gre, Layer::Vxlan, Layer::Gene
 /// A stream is told apart by its layer too: the same packet can stand at several.
 // SEQ-4.1, SEQ-4.3
 pub type Place = (Layer, StreamKey);
+
+/// A stream of requests and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranked<'f> {
+    /// What names it.
+    pub place: &'f Place,
+    /// What was seen of it.
+    pub stream: &'f Stream,
+    /// Whether it fits.
+    pub verdict: Verdict,
+}
 
 /// Everything that was found.
 #[derive(Debug)]
@@ -50,8 +62,12 @@ pub struct Found {
     pub start_ns: Option<u64>,
     /// Something in the captures tells how many packets were dropped.
     pub drops_told: bool,
+    /// There was a time of which nothing tells how many.
+    pub drops_unread: bool,
     /// A drop counter went back: there were more than are counted.
     pub drops_reset: bool,
+    /// It comes from an interface, and not from files.
+    pub live: bool,
     /// Files that end inside a record.
     pub truncated: Vec<String>,
     counters: Vec<DropCounter>,
@@ -73,7 +89,9 @@ impl Found {
             pfc: PfcSeen::default(),
             start_ns: None,
             drops_told: false,
+            drops_unread: false,
             drops_reset: false,
+            live: false,
             truncated: Vec::new(),
             counters: Vec::new(),
         }
@@ -170,20 +188,33 @@ impl Found {
         self.streams.entry(place).or_default().see(time_ns, packet, observed);
     }
 
-    /// Streams of requests: what does not fit first, then those with most packets.
-    pub fn ranked(&self) -> Vec<(&Place, &Stream)> {
-        let mut all: Vec<_> = self.streams.iter().filter(|(_, s)| s.requests > 0).collect();
-        all.sort_by_key(|(place, s)| (s.fits(), u64::MAX - s.packets, **place));
+    /// Streams of requests: what does not fit first, what is in question next, and then those with
+    /// most packets.
+    pub fn ranked(&self) -> Vec<Ranked<'_>> {
+        let questions = Questions::of(self);
+        let streams = self.streams.iter().filter(|(_, stream)| stream.requests > 0);
+        let mut all: Vec<_> = streams
+            .map(|(place, stream)| Ranked {
+                place,
+                stream,
+                verdict: questions.verdict(place, stream),
+            })
+            .collect();
+        all.sort_by_key(|r| (r.verdict, u64::MAX - r.stream.packets, *r.place));
         all
     }
 
-    /// Between which hosts READ responses were seen, in their direction.
-    pub fn read_responses(&self) -> HashSet<(Layer, Addresses, Namespace)> {
-        self.streams
-            .iter()
-            .filter(|(_, stream)| stream.packets_of(is_read_response) > 0)
-            .map(|((layer, key), _)| (*layer, key.addresses, key.namespace))
-            .collect()
+    /// What the drop counter of an interface says since it was read before, or that it could not be
+    /// read.
+    pub fn drops(&mut self, packets: Option<u64>) {
+        self.drops_told = true;
+        self.drops_unread |= packets.is_none();
+        self.dropped(packets.unwrap_or(0));
+    }
+
+    /// How many packets were dropped, where that is known.
+    pub fn dropped_packets(&self) -> Option<u64> {
+        (self.drops_told && !self.drops_unread).then_some(self.tally.capture_drops)
     }
 
     /// RoCEv2 packets at each layer that shows some.

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use wire::frame::{MirrorKind, Opcode, Transport};
 
-use super::found::{Found, Place};
-use super::stream::{Numbers, Stream};
+use super::found::{Found, Ranked};
+use super::question::{Questions, Verdict};
+use super::stream::Numbers;
 use crate::config::shown;
 use crate::meter::json::{key, number};
 
@@ -15,9 +16,10 @@ use crate::meter::json::{key, number};
 /// As the writer.
 pub fn write(out: &mut impl Write, found: &Found, whole: bool) -> io::Result<()> {
     let mut line = Vec::with_capacity(1024);
-    for (place, found_stream) in found.ranked() {
+    let questions = Questions::of(found);
+    for ranked in found.ranked() {
         line.clear();
-        stream(&mut line, place, found_stream);
+        stream(&mut line, &ranked, &questions);
         out.write_all(&line)?;
     }
     pfc(out, found)?;
@@ -27,15 +29,24 @@ pub fn write(out: &mut impl Write, found: &Found, whole: bool) -> io::Result<()>
     out.write_all(&line)
 }
 
-fn stream(line: &mut Vec<u8>, (layer, stream_key): &Place, stream: &Stream) {
+fn stream(line: &mut Vec<u8>, ranked: &Ranked<'_>, questions: &Questions) {
+    let Ranked { place, stream, verdict } = *ranked;
+    let (layer, stream_key) = place;
     line.extend_from_slice(b"{\"record\":\"stream\"");
     key(line, stream_key);
     text(line, "layer", layer.name());
     opcodes(line, stream.opcodes().iter().copied());
     member(line, "fits");
-    line.extend_from_slice(if stream.fits() { b"true" } else { b"false" });
+    // Whether what is in question fits is unknown.
+    line.extend_from_slice(match verdict {
+        Verdict::NothingAgainst => b"true",
+        Verdict::InQuestion => b"null",
+        Verdict::DoesNotFit => b"false",
+    });
     member(line, "reasons");
     list(line, stream.reasons());
+    member(line, "questions");
+    list(line, questions.of_stream(place, stream).into_iter());
     number(line, "packets", stream.packets);
     number(line, "requests", stream.requests);
     let (first, last) = stream.times_ns.unzip();
@@ -111,15 +122,16 @@ fn carriers(out: &mut impl Write, found: &Found) -> io::Result<()> {
 
 fn summary(line: &mut Vec<u8>, found: &Found, whole: bool) {
     let tally = &found.tally;
-    let streams = found.streams.values().filter(|stream| stream.requests > 0);
-    let (fitting, others): (Vec<_>, Vec<_>) = streams.partition(|stream| stream.fits());
+    let ranked = found.ranked();
+    let of = |verdict| count(ranked.iter().filter(|ranked| ranked.verdict == verdict).count());
     line.extend_from_slice(b"{\"record\":\"summary\"");
     member(line, "readToEnd");
     line.extend_from_slice(if whole { b"true" } else { b"false" });
     number(line, "frames", tally.frames);
     number(line, "rocePackets", tally.roce());
-    number(line, "streams", count(fitting.len() + others.len()));
-    number(line, "streamsFitting", count(fitting.len()));
+    number(line, "streams", count(ranked.len()));
+    number(line, "streamsFitting", of(Verdict::NothingAgainst));
+    number(line, "streamsInQuestion", of(Verdict::InQuestion));
     number(line, "packetsOfFurtherStreams", found.not_followed);
     number(line, "requests", tally.requests);
     number(line, "violations", tally.violations);
@@ -141,7 +153,7 @@ fn summary(line: &mut Vec<u8>, found: &Found, whole: bool) {
     number(line, "noRoomForBth", tally.no_room);
     number(line, "lengthLies", tally.length_lies);
     // A capture that tells of no drops may have some.
-    optional(line, "captureDrops", found.drops_told.then_some(tally.capture_drops));
+    optional(line, "captureDrops", found.dropped_packets());
     member(line, "layers");
     let layers = found.layers();
     object(line, layers.iter().map(|(layer, n)| (layer.name(), *n)));

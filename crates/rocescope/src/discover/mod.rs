@@ -1,4 +1,4 @@
-//! `rocescope discover`: what RoCEv2 and priority flow control captures hold, and what speaks
+//! `rocescope discover`: what RoCEv2 and priority flow control captures or an interface show, and what speaks
 //! against metering it.
 //!
 //! A capture can show that a stream does not fit the profile of the sequence draft (section 3);
@@ -8,13 +8,17 @@
 mod around;
 mod found;
 mod json;
+mod live;
 mod people;
+mod question;
 mod start;
 mod stream;
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use wire::frame::Layer;
 
@@ -22,6 +26,7 @@ use crate::capture::{Access, Capture, CaptureError};
 pub use crate::meter::Format;
 use crate::progress::Progress;
 use found::Found;
+pub use live::Live;
 pub use start::{STARTER_STREAMS_MAX, StartError};
 
 /// Streams that are told apart where nobody says another number; each takes about 400 octets.
@@ -30,11 +35,15 @@ pub const STREAMS_MAX: usize = 1_000_000;
 /// Octets that are gathered before they are written.
 const WRITE_LEN: usize = 64 * 1024;
 
-/// A run over some captures.
+/// A run over some captures, or at an interface.
 #[derive(Debug)]
 pub struct Run {
     /// Capture files; `-` is standard input.
     pub captures: Vec<PathBuf>,
+    /// An interface to look at instead.
+    pub live: Option<Live>,
+    /// It ends where this turns true, and its results are those up to there.
+    pub stop: Arc<AtomicBool>,
     /// What goes to standard output.
     pub format: Format,
     /// Where to write a starter configuration; never over a file that is there.
@@ -50,6 +59,8 @@ pub struct Run {
 pub enum DiscoverError {
     /// A capture file.
     Capture(CaptureError),
+    /// An interface.
+    Interface(String),
     /// Standard output.
     Output(io::Error),
     /// The starter configuration.
@@ -60,6 +71,7 @@ impl fmt::Display for DiscoverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Capture(error) => error.fmt(f),
+            Self::Interface(what) => f.write_str(what),
             Self::Output(error) => write!(f, "standard output: {error}"),
             Self::Start(path, error) => write!(f, "{}: {error}", path.display()),
         }
@@ -68,7 +80,8 @@ impl fmt::Display for DiscoverError {
 
 impl std::error::Error for DiscoverError {}
 
-/// Reads the captures and writes what they hold to `out`, warnings to `warnings`.
+/// Reads the captures, or looks at the interface, and writes what they hold to `out`, warnings to
+/// `warnings`.
 ///
 /// # Errors
 /// The first failure. What was found up to it has been written, but no configuration: it would
@@ -83,11 +96,19 @@ pub fn run(
         start::expect_nothing_at(path).map_err(|error| failed_start(path, error))?;
     }
     let mut found = Found::new(run.streams_max);
-    let read = match read(&run.captures, &mut found) {
-        // Of what could not be read at all, there is nothing to say.
-        Err(error) if found.tally.frames == 0 => return Err(DiscoverError::Capture(error)),
-        read => read,
+    let read = match &run.live {
+        Some(live) => {
+            found.live = true;
+            live::look(live, &run.stop, &mut found, warnings).map_err(DiscoverError::Interface)
+        }
+        None => read(&run.captures, &run.stop, &mut found).map_err(DiscoverError::Capture),
     };
+    // Of what could not be read at all, there is nothing to say.
+    if read.is_err() && found.tally.frames == 0 {
+        return read;
+    }
+    // An interface has no end of its own.
+    let interrupted = run.live.is_none() && run.stop.load(Ordering::Relaxed);
     for what in &found.truncated {
         // A warning that cannot be written changes no result.
         _ = writeln!(warnings, "warning: {what}");
@@ -95,24 +116,33 @@ pub fn run(
     let mut buffered = BufWriter::with_capacity(WRITE_LEN, out);
     match run.format {
         Format::Table => people::write(&mut buffered, &found),
-        Format::Json => json::write(&mut buffered, &found, read.is_ok()),
+        Format::Json => json::write(&mut buffered, &found, read.is_ok() && !interrupted),
     }
     .and_then(|()| buffered.flush())
     .map_err(DiscoverError::Output)?;
-    read.map_err(DiscoverError::Capture)?;
+    read?;
     if let Some(path) = &run.write_config {
-        let written = start::write(path, &found, run.layer);
+        let interface = run.live.as_ref().map(|live| &*live.interface);
+        let written = match interrupted {
+            true => Err(StartError::Interrupted),
+            false => start::write(path, &found, run.layer, interface),
+        };
         let note = written.map_err(|error| failed_start(path, error))?;
         _ = writeln!(warnings, "{}: {note}", path.display());
     }
     Ok(())
 }
 
-fn read(captures: &[PathBuf], found: &mut Found) -> Result<(), CaptureError> {
+fn read(
+    captures: &[PathBuf],
+    stop: &Arc<AtomicBool>,
+    found: &mut Found,
+) -> Result<(), CaptureError> {
     let progress = Progress::new(captures);
-    for path in captures {
+    for path in captures.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let limits = wire::capture::Limits::default();
-        Capture::open(path, Access::Map)?.read(limits, &progress, found)?;
+        let capture = Capture::open(path, Access::Map)?.stopped_by(stop.clone());
+        capture.read(limits, &progress, found)?;
     }
     Ok(())
 }

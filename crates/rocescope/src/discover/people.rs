@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use wire::frame::{Layer, MirrorKind, Opcode, Transport};
 
-use super::found::{Found, Place, reversed};
-use super::stream::{Stream, opcodes_text};
+use super::found::{Found, Ranked};
+use super::question::{Questions, Verdict};
+use super::stream::opcodes_text;
 use crate::config::shown;
-use crate::layout::{cell, cell_left, lines, stream_name};
+use crate::layout::{cell, cell_left, counted, lines, stream_name};
 use crate::meter::table::{nothing_seen, other_frames, shortfalls};
 
 /// Mirror sessions and tunnels that get a line; of the others, only the number.
@@ -33,19 +34,23 @@ fn streams(out: &mut impl Write, found: &Found) -> io::Result<()> {
     if ranked.is_empty() {
         return writeln!(out, "No stream of requests was found.");
     }
-    let names: Vec<String> = ranked.iter().map(|((_, key), _)| stream_name(key)).collect();
+    let names: Vec<String> = ranked.iter().map(|ranked| stream_name(&ranked.place.1)).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(6);
     let mut line = Vec::with_capacity(256);
     cell_left(&mut line, b"STREAM", width);
     row(&mut line, ["LAYER", "PACKETS", "FROM", "TO", "PSN", "PROFILE", "OPCODES"]);
     out.write_all(&line)?;
-    let read_responses = found.read_responses();
-    for ((place, stream), name) in ranked.iter().zip(&names) {
+    let questions = Questions::of(found);
+    for (ranked, name) in ranked.iter().zip(&names) {
+        let Ranked { place, stream, verdict } = *ranked;
         line.clear();
         cell_left(&mut line, name.as_bytes(), width);
-        stream_cells(&mut line, place, stream, found.start_ns);
+        stream_cells(&mut line, ranked, found.start_ns);
         for reason in stream.reasons() {
             writeln!(line, "    does not fit: {reason}")?;
+        }
+        for question in questions.of_stream(place, stream) {
+            writeln!(line, "    in question: {question}")?;
         }
         if let Some(numbers) = stream.numbers()
             && !numbers.gaps().is_in_order()
@@ -53,12 +58,10 @@ fn streams(out: &mut impl Write, found: &Found) -> io::Result<()> {
             let (first, last) = (numbers.first.get(), numbers.last.get());
             writeln!(line, "    PSN {first} first, {last} last: {}", numbers.gaps().words())?;
         }
-        let (layer, key) = place;
-        let back = (*layer, reversed(&key.addresses), key.namespace);
-        if stream.fits() && read_responses.contains(&back) {
+        if verdict == Verdict::NothingAgainst && questions.answered_elsewhere(place) {
             line.extend_from_slice(
-                b"    READ responses come back between these hosts; which stream they answer cannot \
-                  be seen\n",
+                b"    READ or ATOMIC responses come back between these hosts, to no more queue pairs \
+                  than streams asked for them\n",
             );
         }
         out.write_all(&line)?;
@@ -69,7 +72,8 @@ fn streams(out: &mut impl Write, found: &Found) -> io::Result<()> {
     Ok(())
 }
 
-fn stream_cells(line: &mut Vec<u8>, (layer, _): &Place, stream: &Stream, start_ns: Option<u64>) {
+fn stream_cells(line: &mut Vec<u8>, ranked: &Ranked<'_>, start_ns: Option<u64>) {
+    let Ranked { place: (layer, _), stream, verdict } = *ranked;
     let (from, to) = stream.times_ns.unzip();
     let seconds = |time_ns: Option<u64>| match (time_ns, start_ns) {
         (Some(time), Some(start)) => {
@@ -83,7 +87,11 @@ fn stream_cells(line: &mut Vec<u8>, (layer, _): &Place, stream: &Stream, start_n
         Some(_) => "see below",
         None => "-",
     };
-    let profile = if stream.fits() { "nothing against it" } else { "does not fit" };
+    let profile = match verdict {
+        Verdict::DoesNotFit => "does not fit",
+        Verdict::InQuestion => "in question",
+        Verdict::NothingAgainst => "nothing against it",
+    };
     let (packets, mut opcodes) = (stream.packets.to_string(), stream.requests_text());
     let responses = stream.responses_text();
     if !responses.is_empty() {
@@ -116,8 +124,8 @@ fn pfc(out: &mut impl Write, found: &Found) -> io::Result<()> {
         };
         writeln!(
             out,
-            "\n{} PFC frames{inside}, by priority (one frame can count under several):",
-            frames.frames
+            "\n{}{inside}, by priority (one frame can count under several):",
+            counted(frames.frames, "PFC frame[|s]")
         )?;
         for (priority, count) in frames.by_priority.iter().enumerate().filter(|(_, n)| **n > 0) {
             let mut sources: Vec<_> = found.pfc.sources(layer, priority).collect();
@@ -131,7 +139,7 @@ fn pfc(out: &mut impl Write, found: &Found) -> io::Result<()> {
             writeln!(out, "{count:>12} priority {priority}, from {shown}{more}")?;
         }
     }
-    let untold = "PFC frames of senders beyond those that are told apart";
+    let untold = "PFC frame[|s] of senders beyond those that are told apart";
     lines(out, &[(found.pfc.sources_not_told, untold)])
 }
 
@@ -149,19 +157,23 @@ fn carriers(out: &mut impl Write, found: &Found) -> io::Result<()> {
         write!(out, "{packets:>12} {kind}{session} from {from} to {to}: {roce} RoCEv2")?;
         match (carrier.numbered, carrier.missing, carrier.behind) {
             _ if carrier.restarts > 0 => {
-                let restarts = carrier.restarts;
-                writeln!(out, "; numbered, {restarts} times anew: what is missing is unknown")?;
+                let restarts = counted(carrier.restarts, "time[|s]");
+                writeln!(out, "; numbered, {restarts} anew: what is missing is unknown")?;
             }
             (0, ..) => writeln!(out, "; not numbered, so what did not come here is unknown")?,
             (_, 0, 0) => writeln!(out, "; numbered, no number missing in between")?,
-            (_, missing, 0) => writeln!(out, "; numbered, {missing} numbers missing")?,
+            (_, missing, 0) => {
+                writeln!(out, "; numbered, {} missing", counted(missing, "number[|s]"))?;
+            }
             (_, missing, behind) => {
-                writeln!(out, "; numbered, {missing} numbers passed over, {behind} came behind")?;
+                let missing = counted(missing, "number[|s]");
+                writeln!(out, "; numbered, {missing} passed over, {behind} came behind")?;
             }
         }
     }
     if let Some(more) = ranked.len().checked_sub(CARRIERS_SHOWN + 1) {
-        writeln!(out, "{:>12} more sessions and tunnels", more + 1)?;
+        let more = u64::try_from(more).unwrap_or(u64::MAX).saturating_add(1);
+        lines(out, &[(more, "more session[|s] or tunnel[|s]")])?;
     }
     Ok(())
 }
@@ -180,35 +192,35 @@ fn summary(out: &mut impl Write, found: &Found) -> io::Result<()> {
     let tally = &found.tally;
     let deeper: u64 = found.deeper.values().sum();
     let roce = tally.roce().saturating_add(deeper);
-    writeln!(out, "\n{} frames: {roce} RoCEv2", tally.frames)?;
+    writeln!(out, "\n{}: {roce} RoCEv2", counted(tally.frames, "frame[|s]"))?;
     let to_gsi = format!(
-        "UD packets, {} of them to QP 1, where connections are managed: no part of the profile",
+        "UD packet[|s], {} of them to QP 1, where connections are managed: no part of the profile",
         found.gsi
     );
     let is_response = |(opcode, _): &(Opcode, u64)| opcode.is_response();
     let responses = opcodes_text(found.opcodes().filter(is_response));
-    let responses = format!("responses and acknowledgements: {responses}");
+    let responses = format!("response[|s] and acknowledgement[|s]: {responses}");
     let seen = [
-        (tally.requests, "SEND and WRITE requests"),
-        (tally.violations, "requests outside the profile"),
+        (tally.requests, "SEND and WRITE request[|s]"),
+        (tally.violations, "request[|s] outside the profile"),
         (tally.responses, &responses),
-        (tally.cnps, "congestion notifications (CNP)"),
-        (found.transport(Transport::Uc), "UC packets: no part of the profile"),
-        (found.transport(Transport::Rd), "RD packets: no part of the profile"),
+        (tally.cnps, "congestion notification[|s] (CNP)"),
+        (found.transport(Transport::Uc), "UC packet[|s]: no part of the profile"),
+        (found.transport(Transport::Rd), "RD packet[|s]: no part of the profile"),
         (found.transport(Transport::Ud), &to_gsi),
-        (found.transport(Transport::Xrc), "XRC packets: no part of the profile"),
+        (found.transport(Transport::Xrc), "XRC packet[|s]: no part of the profile"),
         (
             found.transport(Transport::Manufacturer)
                 + found.transport(Transport::Cnp).saturating_sub(tally.cnps),
-            "packets with a reserved or a manufacturer's opcode: no part of the profile",
+            "packet[|s] with a reserved or a manufacturer's opcode: no part of the profile",
         ),
-        (deeper, "RoCEv2 packets inside more than one encapsulation"),
-        (found.not_followed, "packets of streams beyond those that are told apart: in no line"),
+        (deeper, "RoCEv2 packet[|s] inside more than one encapsulation"),
+        (found.not_followed, "packet[|s] of streams beyond those that are told apart: in no line"),
     ];
     lines(out, &seen)?;
     shortfalls(out, tally)?;
-    lines(out, &[(tally.without_time, "packets without a time")])?;
-    lines(out, &[(found.carriers.not_followed, "packets of mirror sessions beyond the limit")])?;
+    lines(out, &[(tally.without_time, "packet[|s] without a time")])?;
+    lines(out, &[(found.carriers.not_followed, "packet[|s] of mirror sessions beyond the limit")])?;
     other_frames(out, tally)
 }
 
@@ -217,9 +229,16 @@ fn advice(out: &mut impl Write, found: &Found) -> io::Result<()> {
     writeln!(out)?;
     layers(out, found)?;
     if found.tally.capture_drops > 0 || found.drops_reset {
+        let who = if found.live { "The kernel says" } else { "The captures say" };
         writeln!(
             out,
-            "The captures say that packets were dropped: what is missing here may have been there."
+            "{who} that packets were dropped: what is missing here may have been there."
+        )?;
+    } else if found.drops_unread {
+        writeln!(
+            out,
+            "Not all of the time was observed, or nothing says so: what is missing here may have \
+             been there."
         )?;
     } else if found.carriers.missing() > 0 {
         writeln!(
@@ -236,7 +255,16 @@ fn advice(out: &mut impl Write, found: &Found) -> io::Result<()> {
             "No PFC frame was seen: most NICs consume them before a capture on their host."
         )?;
     }
-    if found.streams.values().any(|stream| stream.requests > 0 && stream.fits()) {
+    let ranked = found.ranked();
+    let any = |verdict| ranked.iter().any(|ranked| ranked.verdict == verdict);
+    if any(Verdict::InQuestion) {
+        writeln!(
+            out,
+            "\"in question\" is about the connection: its SENDs and WRITEs fit, and the profile \
+             wants a connection\nthat carries nothing else."
+        )?;
+    }
+    if any(Verdict::NothingAgainst) {
         writeln!(
             out,
             "\"nothing against it\" is about these packets only. That a stream carries nothing but \
@@ -259,12 +287,10 @@ fn layers(out: &mut impl Write, found: &Found) -> io::Result<()> {
     match (all.next(), all.next()) {
         (None, _) if found.deeper.is_empty() => return nothing_seen(out),
         (None, _) | (Some((Layer::Outer, _)), None) => {}
-        (Some((layer, _)), None) => writeln!(
-            out,
-            "RoCEv2 stands only inside {}. To meter it: rocescope meter --layer {} CAPTURE...",
-            kinds(*layer),
-            layer.name()
-        )?,
+        (Some((layer, _)), None) => {
+            let (kinds, how) = (kinds(*layer), how_to_meter(found, *layer));
+            writeln!(out, "RoCEv2 stands only inside {kinds}. To meter it: {how}")?;
+        }
         _ => {
             writeln!(out, "RoCEv2 stands at several layers, and one run meters one of them:")?;
             for (layer, count) in &layers {
@@ -272,23 +298,26 @@ fn layers(out: &mut impl Write, found: &Found) -> io::Result<()> {
                     Layer::Outer => "in the frames themselves".into(),
                     layer => format!("inside {}", kinds(*layer)),
                 };
-                let name = layer.name();
-                let s = if *count == 1 { "" } else { "s" };
-                writeln!(
-                    out,
-                    "{count:>12} packet{s} {place}: rocescope meter --layer {name} CAPTURE..."
-                )?;
+                let how = how_to_meter(found, *layer);
+                lines(out, &[(*count, &format!("packet[|s] {place}: {how}"))])?;
             }
         }
     }
     for (around, count) in &found.deeper {
         let around: Vec<_> = around.iter().rev().map(|kind| kind.name()).collect();
-        let packets = if *count == 1 { "packet stands" } else { "packets stand" };
-        writeln!(
-            out,
-            "{count} RoCEv2 {packets} inside {}: no layer shows what is that deep.",
-            around.join(" inside ")
-        )?;
+        let packets = counted(*count, "RoCEv2 packet[ stands|s stand]");
+        let around = around.join(" inside ");
+        writeln!(out, "{packets} inside {around}: no layer shows what is that deep.")?;
     }
     Ok(())
+}
+
+/// What shows a layer's streams.
+fn how_to_meter(found: &Found, layer: Layer) -> String {
+    let name = layer.name();
+    if found.live {
+        format!("observation.layer = \"{name}\" in the agent's configuration")
+    } else {
+        format!("rocescope meter --layer {name} CAPTURE...")
+    }
 }

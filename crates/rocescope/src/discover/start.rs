@@ -7,8 +7,10 @@ use std::path::Path;
 
 use wire::frame::Layer;
 
-use super::found::Found;
+use super::found::{Found, Ranked};
+use super::question::Questions;
 use crate::config::{StarterStream, starter};
+use crate::layout::counted;
 
 /// Streams that a starter names, at most: attesting more of them one by one is nobody's work.
 pub const STARTER_STREAMS_MAX: usize = 50_000;
@@ -33,6 +35,8 @@ pub enum StartError {
     TooMany(usize),
     /// More streams than were told apart, so some would be missing in it.
     NotAllFollowed,
+    /// The captures were not read to their end.
+    Interrupted,
 }
 
 impl fmt::Display for StartError {
@@ -62,6 +66,9 @@ impl fmt::Display for StartError {
                 "not written: {streams} streams, expected at most {STARTER_STREAMS_MAX}: provision \
                  them by a [[rule]] with prefixes instead"
             ),
+            Self::Interrupted => {
+                f.write_str("not written: interrupted before the captures were read")
+            }
             Self::NotAllFollowed => f.write_str(
                 "not written: there are more streams than were told apart: provision them by a \
                  [[rule]] with prefixes instead",
@@ -79,14 +86,15 @@ pub(super) fn expect_nothing_at(path: &Path) -> Result<(), StartError> {
     }
 }
 
-/// Writes the starter and says what is left to do.
+/// Writes the starter and says what is left to do. `interface` is where it was found, if at one.
 pub(super) fn write(
     path: &Path,
     found: &Found,
     chosen: Option<Layer>,
+    interface: Option<&str>,
 ) -> Result<String, StartError> {
     let (layer, streams) = streams(found, chosen)?;
-    let text = starter(&streams, layer);
+    let text = starter(&streams, layer, interface);
     // The starter itself refuses some, such as a stream to a group of hosts.
     let fitting = text.lines().filter(|line| line.starts_with("[[stream]]")).count();
     let mut file = File::options().write(true).create_new(true).open(path).map_err(|error| {
@@ -99,12 +107,12 @@ pub(super) fn write(
     let others = streams.len().saturating_sub(fitting);
     let others = match others {
         0 => String::new(),
+        1 => " and 1 as a comment, because it does not fit".into(),
         n => format!(" and {n} as comments, because they do not fit"),
     };
-    let s = if fitting == 1 { "" } else { "s" };
+    let streams = counted(u64::try_from(fitting).unwrap_or(u64::MAX), "stream[|s]");
     Ok(format!(
-        "{fitting} stream{s} of layer {}{others}; `rocescope check` takes it once everything in \
-         it is attested",
+        "{streams} of layer {}{others}; `rocescope check` takes it once everything in it is attested",
         layer.name()
     ))
 }
@@ -113,10 +121,11 @@ fn streams(
     found: &Found,
     chosen: Option<Layer>,
 ) -> Result<(Layer, Vec<StarterStream>), StartError> {
+    let questions = Questions::of(found);
     let mut all = found.ranked();
     let mut layers: Vec<(Layer, usize)> = Vec::new();
     for layer in Layer::ALL {
-        let count = all.iter().filter(|((at, _), _)| *at == layer).count();
+        let count = all.iter().filter(|ranked| ranked.place.0 == layer).count();
         if count > 0 {
             layers.push((layer, count));
         }
@@ -135,15 +144,15 @@ fn streams(
     if count > STARTER_STREAMS_MAX {
         return Err(StartError::TooMany(count));
     }
-    all.retain(|((at, _), _)| *at == layer);
-    all.sort_by_key(|((_, key), _)| *key);
-    let named = all.into_iter().map(|((_, key), stream)| {
-        let requests = stream.requests;
-        let s = if requests == 1 { "" } else { "s" };
-        let seen = format!("{requests} request{s} seen: {}", stream.requests_text());
+    all.retain(|ranked| ranked.place.0 == layer);
+    all.sort_by_key(|ranked| ranked.place.1);
+    let named = all.into_iter().map(|Ranked { place, stream, .. }| {
+        let requests = counted(stream.requests, "request[|s]");
+        let seen = format!("{requests} seen: {}", stream.requests_text());
         let reasons: Vec<String> = stream.reasons().collect();
         let misfit = (!reasons.is_empty()).then(|| reasons.join("; "));
-        StarterStream { key: *key, seen, misfit }
+        let questions = questions.of_stream(place, stream);
+        StarterStream { key: place.1, seen, misfit, questions }
     });
     Ok((layer, named.collect()))
 }

@@ -9,6 +9,8 @@ use observe::serial::Psn;
 use observe::window::{Labels, Window};
 use wire::frame::{Lie, Opcode, Packet};
 
+use crate::layout::agreed;
+
 /// W for telling whether the numbers run on; that of `meter` where nobody says another.
 const WINDOW: Window = match Window::new(1024) {
     Ok(window) => window,
@@ -74,7 +76,7 @@ impl Stream {
         }
     }
 
-    /// Whether nothing was seen against the profile.
+    /// Whether each of its own requests is one of the profile.
     // SEQ-3.2: which is not that it is one of the profile; only the operator knows that.
     pub fn fits(&self) -> bool {
         self.misfits.is_empty()
@@ -121,11 +123,6 @@ pub fn opcodes_text(opcodes: impl Iterator<Item = (Opcode, u64)>) -> String {
     opcodes.map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether an opcode is one of a READ response.
-pub fn is_read_response(opcode: Opcode) -> bool {
-    (0x0d..=0x10).contains(&opcode.0)
-}
-
 fn same_kind(a: &Violation, b: &Violation) -> bool {
     match (a, b) {
         (Violation::TooShort { opcode: a, .. }, Violation::TooShort { opcode: b, .. }) => a == b,
@@ -135,7 +132,7 @@ fn same_kind(a: &Violation, b: &Violation) -> bool {
 
 /// `1 RDMA READ request`, `2 packets with transport header version 3, expected 0`.
 fn words(violation: &Violation, count: u64) -> String {
-    let s = if count == 1 { "" } else { "s" };
+    let s = agreed(count, "[|s]");
     match *violation {
         Violation::Opcode(opcode) => match opcode.0 {
             0x0c => format!("{count} RDMA READ request{s}"),
@@ -245,7 +242,7 @@ impl Gaps {
         add(filled, "of them filled");
         add(repeated, "repeated");
         add(late, "unclassified late");
-        add(jumps, if jumps == 1 { "jump" } else { "jumps" });
+        add(jumps, &agreed(jumps, "jump[|s]"));
         if parts.is_empty() { "in order".into() } else { parts.join(", ") }
     }
 }

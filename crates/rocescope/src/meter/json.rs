@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::Ipv6Addr;
 
 use observe::collect::Epoch;
+use observe::meter::Cause;
 use observe::outcome::Outcome;
 use observe::profile::segment_id;
 use observe::report::{Flags, Report, StreamKey};
@@ -23,10 +24,35 @@ pub struct Place {
     pub point: u64,
 }
 
-/// Appends a report as one line.
-pub fn report(out: &mut Vec<u8>, place: Place, report: &Report) {
+/// Appends a report as one line. `causes` are those of the closure that a final report tells of;
+/// one that is not final has none.
+pub fn report(
+    out: &mut Vec<u8>,
+    place: Place,
+    report: &Report,
+    causes: impl Iterator<Item = Cause>,
+) {
     members(out, place, report);
+    if report.snapshot.flags.has(Flags::FINAL_EPOCH) {
+        closure(out, causes);
+    }
     out.extend_from_slice(b"}\n");
+}
+
+/// Appends the member that says why an epoch closed, or why there was none: a word for a program
+/// and a sentence for a reader, for each cause.
+// SEQ-4.7
+pub fn closure(out: &mut Vec<u8>, causes: impl Iterator<Item = Cause>) {
+    name_of(out, "closure");
+    out.push(b'[');
+    for (n, cause) in causes.enumerate() {
+        out.extend_from_slice(if n == 0 { b"{\"cause\":\"" } else { b",{\"cause\":\"" });
+        out.extend_from_slice(cause.word().as_bytes());
+        out.push(b'"');
+        text(out, "reason", &cause.to_string());
+        out.push(b'}');
+    }
+    out.push(b']');
 }
 
 /// Appends an object with the members of a report, and leaves it open for more.

@@ -118,7 +118,8 @@ pub fn run(run: Run, out: &mut impl Write, warnings: &mut impl Write) -> Result<
     );
     let read = read(&run.captures, &run.stop, &mut pipeline);
     let (outputs, tally, counts, released_early) = pipeline.finish();
-    outputs.finish(&tally, counts, released_early)?;
+    let unread = read.is_err() && tally.frames == 0;
+    outputs.finish(unread, &tally, counts, released_early)?;
     read.map_err(MeterError::Capture)?;
     Ok(Done { tally, counts })
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use observe::export::{Exporter, Numbering};
-use observe::meter::{Closed, EpochIds, MeterCounts};
+use observe::meter::{Cause, Closed, EpochIds, MeterCounts};
 use observe::pfc::Reading;
 use observe::pfc::qualify::Qualified;
 use observe::report::{Report, Snapshot, StreamKey};
@@ -22,6 +22,7 @@ use super::streams::Streams;
 use super::table;
 use super::{MeterError, Run};
 use crate::config::printable;
+use crate::layout::{counted, stream_name};
 use crate::observation::{Sink, Tally};
 
 /// What goes to standard output.
@@ -35,6 +36,8 @@ pub enum Format {
 
 /// Octets that are gathered before they are written.
 const WRITE_LEN: usize = 64 * 1024;
+/// Streams without an epoch that are named beside JSON Lines; of the others, only the number.
+const NEVER_METERED_SHOWN: u64 = 100;
 /// Reports that go into the IPFIX File together.
 const REPORTS_TOGETHER: usize = 400;
 
@@ -72,6 +75,8 @@ pub(super) struct Outputs<'a, O, W> {
     window: u32,
     ipfix: Option<IpfixFile>,
     pfc: Option<PfcCounts>,
+    /// Streams that a violation has disabled before they had an epoch.
+    never_metered: u64,
     time_ms: u64,
     buffer: Vec<u8>,
     out: &'a mut O,
@@ -96,6 +101,7 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
             window: run.window,
             ipfix,
             pfc: run.pfc_interface.map(PfcCounts::new),
+            never_metered: 0,
             time_ms: 0,
             buffer: Vec::with_capacity(WRITE_LEN + 1024),
             out,
@@ -104,13 +110,14 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
         })
     }
 
-    fn report(&mut self, report: &Report) {
+    fn report(&mut self, report: &Report, closed: Option<&Closed>) {
         if self.failed.is_some() {
             return;
         }
         self.time_ms = self.time_ms.max(report.snapshot.end_ms);
         if self.format == Format::Json {
-            json::report(&mut self.buffer, self.place, report);
+            let causes = closed.into_iter().flat_map(Closed::causes);
+            json::report(&mut self.buffer, self.place, report, causes);
             // A person who waits for a report gets it; thousands at once are gathered.
             if self.buffer.len() >= WRITE_LEN {
                 self.write();
@@ -132,27 +139,33 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
         self.buffer.clear();
     }
 
-    /// Writes what is left.
+    /// Writes what is left. Of captures that could not be read at all there is nothing to say, not
+    /// even that nothing was seen in them.
     pub(super) fn finish(
         mut self,
+        unread: bool,
         tally: &Tally,
         meter: MeterCounts,
         released_early: u64,
     ) -> Result<(), MeterError> {
         if released_early > 0 {
+            let finals = counted(released_early, "final report[|s]");
+            let carry = if released_early == 1 { "carries" } else { "carry" };
             self.warn(format!(
-                "{released_early} final reports did not wait for the reading of a drop counter and \
-                 carry captureDiscontinuity: finals_waiting_max was reached"
+                "{finals} did not wait for the reading of a drop counter and {carry} \
+                 captureDiscontinuity: finals_waiting_max was reached"
             ));
         }
-        self.finish_pfc();
+        if !unread {
+            self.finish_pfc();
+        }
         self.write();
         if let Some(ipfix) = self.ipfix.take()
             && let Err(error) = ipfix.finish(self.time_ms)
         {
             self.failed.get_or_insert(MeterError::Ipfix(error));
         }
-        if self.failed.is_none() {
+        if self.failed.is_none() && !unread {
             let written = self.people(tally, meter).and_then(|()| self.out.flush());
             self.failed = written.err().map(MeterError::Output);
         }
@@ -162,7 +175,14 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
     /// The table, or in JSON Lines the summary on the side.
     fn people(&mut self, tally: &Tally, meter: MeterCounts) -> io::Result<()> {
         match self.format {
-            Format::Json => table::summary(self.warnings, tally, meter),
+            Format::Json => {
+                let more = self.never_metered.saturating_sub(NEVER_METERED_SHOWN);
+                if more > 0 {
+                    let more = counted(more, "more stream[|s]");
+                    writeln!(self.warnings, "never metered: {more}, for the like")?;
+                }
+                table::summary(self.warnings, tally, meter)
+            }
             Format::Table => {
                 let mut out = BufWriter::with_capacity(WRITE_LEN, &mut *self.out);
                 table::streams(&mut out, &self.streams, self.window)?;
@@ -205,19 +225,25 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
         }
         if self.format == Format::Json || self.ipfix.is_some() {
             let report = self.numbering.number(&mut closed.ids, closed.snapshot);
-            self.report(&report);
+            self.report(&report, Some(&closed));
         }
     }
 
     fn disabled(&mut self, context: u32, key: &StreamKey, violation: Violation) {
         if self.format == Format::Table {
-            self.streams.disabled(context, key, violation);
+            return self.streams.disabled(context, key, violation);
+        }
+        // It has no epoch, so no report, and no line among them.
+        self.never_metered += 1;
+        if self.never_metered <= NEVER_METERED_SHOWN {
+            let (name, cause) = (stream_name(key), Cause::Violation(violation));
+            _ = writeln!(self.warnings, "never metered: {name}: {cause}");
         }
     }
 
     fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot) {
         let report = self.numbering.number(ids, snapshot);
-        self.report(&report);
+        self.report(&report, None);
     }
 
     fn interrupted(&mut self) {

@@ -84,9 +84,12 @@ impl PfcCounts {
 
     pub(super) fn table(&self, out: &mut impl Write) -> io::Result<()> {
         for (interface, counts) in &self.received {
+            let captured = interface.saturating_sub(self.first);
             writeln!(
                 out,
-                "\nPFC frames received by interface {interface}, by priority (one frame can count under several):"
+                "\nPFC frames that interface {captured} of the capture received, in records \
+                 ingressPhysicalInterface {interface},\nby priority (one frame can count under \
+                 several):"
             )?;
             for (priority, count) in counts.iter().enumerate() {
                 writeln!(out, "{count:>12} priority {priority}")?;

@@ -60,13 +60,8 @@ impl Stream {
         for (sum, count) in self.counts.iter_mut().zip(counts) {
             *sum = sum.saturating_add(count);
         }
-        if closed.cause != Cause::End {
-            self.cause(closed.cause);
-        }
-        // A gap that became known only after the epoch had closed for another cause.
-        let gap = Flags::CAPTURE_DISCONTINUITY;
-        if closed.snapshot.flags.has(gap) && !closed.cause.flags().has(gap) {
-            self.cause(Cause::CaptureDrops);
+        for cause in closed.causes().filter(|cause| *cause != Cause::End) {
+            self.cause(cause);
         }
     }
 

@@ -7,11 +7,11 @@ use observe::meter::{Cause, MeterCounts};
 use observe::report::Flags;
 use observe::request::Violation;
 use observe::window::Window;
-use wire::frame::{Lie, NotRoce};
+use wire::frame::{Layer, Lie, NotRoce};
 
 use super::streams::{COUNT_HEADS, Stream, Streams};
-use crate::layout::{cell, lines, push_stream_name, stream_name_len};
-use crate::observation::Tally;
+use crate::layout::{cell, counted, lines, push_stream_name, stream_name_len};
+use crate::observation::{LOOKED_THROUGH_MAX, Tally};
 
 /// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.
 ///
@@ -59,7 +59,8 @@ pub fn streams(out: &mut impl Write, streams: &Streams, window: u32) -> io::Resu
         out.write_all(&line)?;
     }
     if streams.evicted() > 0 {
-        writeln!(out, "and {} streams whose context went to another one", streams.evicted())?;
+        let evicted = counted(streams.evicted(), "stream[|s] whose context went to another one");
+        writeln!(out, "and {evicted}")?;
     }
     Ok(())
 }
@@ -103,41 +104,81 @@ fn name(line: &mut Vec<u8>, stream: &Stream, window: u32) {
 /// # Errors
 /// As the writer.
 pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::Result<()> {
-    writeln!(out, "\n{} frames: {} RoCEv2", tally.frames, tally.roce())?;
+    writeln!(out, "\n{}: {} RoCEv2", counted(tally.frames, "frame[|s]"), tally.roce())?;
     let seen = [
-        (meter.accounted, "requests accounted to an epoch"),
-        (meter.violations, "requests outside the profile: not counted, their stream is disabled"),
-        (meter.after_violation, "requests of a stream that was disabled before: not counted"),
-        (meter.not_provisioned, "requests of streams that are not provisioned"),
-        (meter.refused_full, "requests of streams refused because the context table was full"),
-        (tally.responses, "responses and acknowledgements"),
-        (tally.cnps, "congestion notifications (CNP)"),
-        (tally.other_transports, "packets of other transports (UC, RD, UD, XRC)"),
-        (tally.icrc_bad, "packets with a wrong ICRC: attributed to no stream"),
-        (tally.before_time, "requests in front of any packet with a time: not metered"),
+        (meter.accounted, "request[|s] accounted to an epoch"),
+        (
+            meter.violations,
+            "request[|s] outside the profile: not counted, [its|their] stream is disabled",
+        ),
+        (meter.after_violation, "request[|s] of a stream that was disabled before: not counted"),
+        (meter.not_provisioned, "request[|s] of streams that are not provisioned"),
+        (meter.refused_full, "request[|s] of streams refused because the context table was full"),
+        (tally.responses, "response[|s] and acknowledgement[|s]"),
+        (tally.cnps, "congestion notification[|s] (CNP)"),
+        (tally.other_transports, "packet[|s] of other transports (UC, RD, UD, XRC)"),
+        (tally.icrc_bad, "packet[|s] with a wrong ICRC: attributed to no stream"),
+        (tally.before_time, "request[|s] in front of any packet with a time: not metered"),
     ];
     lines(out, &seen)?;
     let pfc = [
-        (tally.pfc, "priority flow control frames"),
-        (tally.pfc_outbound, "priority flow control frames that were sent, not received"),
+        (tally.pfc, "priority flow control frame[|s]"),
+        (tally.pfc_outbound, "priority flow control frame[|s] that [was|were] sent, not received"),
     ];
     lines(out, &pfc)?;
     shortfalls(out, tally)?;
     let times = [
-        (tally.without_time, "packets without a time: that of the packet before was taken"),
-        (meter.time_backwards, "requests whose time lies before that of their stream's latest"),
+        (tally.without_time, "packet[|s] without a time: that of the packet before was taken"),
+        (
+            meter.time_backwards,
+            "request[|s] whose time lies before that of [its|their] stream's latest",
+        ),
     ];
     lines(out, &times)?;
     other_frames(out, tally)?;
+    lines(
+        out,
+        &[(
+            tally.deeper,
+            "RoCEv2 packet[|s] inside more than one encapsulation: no layer shows [it|them]",
+        )],
+    )?;
     if tally.icrc_good + tally.icrc_not_checked > 0 {
         let checked = [
-            (tally.icrc_good, "packets with a good ICRC"),
-            (tally.icrc_not_checked, "packets whose ICRC was not captured: not checked"),
+            (tally.icrc_good, "packet[|s] with a good ICRC"),
+            (tally.icrc_not_checked, "packet[|s] whose ICRC was not captured: not checked"),
         ];
         lines(out, &checked)?;
     }
-    if tally.roce() + tally.mirror_not_followed + tally.damaged == 0 {
+    let seen = tally.roce() + tally.mirror_not_followed + tally.damaged;
+    elsewhere(out, tally, seen > 0)?;
+    if seen == 0 && tally.elsewhere.is_empty() && tally.deeper == 0 {
         nothing_seen(out)?;
+    }
+    Ok(())
+}
+
+/// Says which layer to observe for RoCEv2 that the observed one does not show.
+// SEQ-4.3
+fn elsewhere(out: &mut impl Write, tally: &Tally, seen: bool) -> io::Result<()> {
+    let first = if tally.looked_through < LOOKED_THROUGH_MAX { "" } else { "at least " };
+    for (layer, count) in &tally.elsewhere {
+        let place = match layer {
+            Layer::Outer => "in the frames themselves",
+            Layer::Erspan => "inside ERSPAN",
+            Layer::Gre => "inside GRE",
+            Layer::Vxlan => "inside VXLAN",
+            Layer::Geneve => "inside Geneve",
+        };
+        let packets = counted(*count, "RoCEv2 packet[|s]");
+        let stand = if *count == 1 { "stands" } else { "stand" };
+        let instead = if seen { "another run with" } else { "try" };
+        writeln!(
+            out,
+            "{first}{packets} {stand} {place}, which is not the observed layer: {instead} --layer \
+             {name}, or observation.layer = \"{name}\" in a configuration.",
+            name = layer.name()
+        )?;
     }
     Ok(())
 }
@@ -148,22 +189,22 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
 /// As the writer.
 pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     let not_seen = [
-        (tally.fragments, "IP fragments: not put together"),
-        (tally.truncated, "frames captured too short for their BTH"),
-        (tally.no_room, "datagrams to port 4791 with no room for a BTH"),
-        (tally.length_lies, "lengths that reach beyond the frame or the datagram"),
-        (tally.extension_cut, "requests whose extension header was cut by the capture: counted"),
-        (tally.unknown_link, "frames of a link type that carries no RoCEv2"),
-        (tally.capture_drops, "packets that the capture says it dropped"),
+        (tally.fragments, "IP fragment[|s]: not put together"),
+        (tally.truncated, "frame[|s] captured too short for [its|their] BTH"),
+        (tally.no_room, "datagram[|s] to port 4791 with no room for a BTH"),
+        (tally.length_lies, "length[|s] that reach[es|] beyond the frame or the datagram"),
+        (tally.extension_cut, "request[|s] whose extension header was cut by the capture: counted"),
+        (tally.unknown_link, "frame[|s] of a link type that carries no RoCEv2"),
+        (tally.capture_drops, "packet[|s] that the capture says it dropped"),
         (
             tally.damaged,
-            "frames that the capture marks as damaged, or whose lengths cannot be: attributed to \
-             nothing",
+            "frame[|s] that the capture marks as damaged, or whose lengths cannot be: attributed \
+             to nothing",
         ),
-        (tally.mirror_restarts, "times that a mirror's numbers started anew"),
-        (tally.mirror_missing, "packets that the mirror numbered and that are not here"),
-        (tally.mirror_behind, "mirrored packets whose number was not above the latest"),
-        (tally.mirror_not_followed, "mirrored packets of sessions beyond the limit"),
+        (tally.mirror_restarts, "time[|s] that a mirror's numbers started anew"),
+        (tally.mirror_missing, "packet[|s] that the mirror numbered and that [is|are] not here"),
+        (tally.mirror_behind, "mirrored packet[|s] whose number was not above the latest"),
+        (tally.mirror_not_followed, "mirrored packet[|s] of sessions beyond the limit"),
     ];
     lines(out, &not_seen)
 }

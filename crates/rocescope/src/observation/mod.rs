@@ -5,6 +5,7 @@
 //! What this decides is only when something happened relative to the packets around it. What it
 //! means for an epoch is `observe`'s to say.
 
+mod elsewhere;
 mod gaps;
 mod tally;
 
@@ -20,6 +21,7 @@ use wire::frame::{
 };
 use wire::icrc::{self, IcrcVerdict};
 
+pub use elsewhere::LOOKED_THROUGH_MAX;
 pub use tally::Tally;
 
 use crate::capture::{DropCounter, Item, Visitor};
@@ -334,6 +336,7 @@ impl<S: Sink> Pipeline<S> {
                 if reason.may_be_roce() {
                     self.gap(Cause::Unreadable);
                 }
+                self.look_through(record, link);
             }
             Frame::Pfc(_) if record.outbound => self.tally.pfc_outbound += 1,
             Frame::Pfc(pfc) => {

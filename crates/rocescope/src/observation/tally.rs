@@ -1,8 +1,10 @@
 //! What was in a capture and what became of it, counted: the part of the result that says what
 //! the reports do not cover.
 
+use std::collections::BTreeMap;
+
 use observe::request::Observed;
-use wire::frame::{Fault, NotRoce};
+use wire::frame::{Fault, Layer, NotRoce};
 
 /// Counts of frames. Every frame is in exactly one of `not_roce`, `requests`, `violations`,
 /// `responses`, `cnps`, `other_transports`, `pfc`, `unknown_link` and the faults.
@@ -12,6 +14,13 @@ pub struct Tally {
     pub frames: u64,
     /// Frames that are known to be something else, by the index of the reason.
     pub not_roce: [u64; NotRoce::COUNT],
+    /// Of the frames that are something else, those that were looked through for RoCEv2 at other
+    /// layers: the first [`super::LOOKED_THROUGH_MAX`].
+    pub looked_through: u64,
+    /// Those among them in which another layer than the observed one shows RoCEv2.
+    pub elsewhere: BTreeMap<Layer, u64>,
+    /// Those among them with RoCEv2 inside more than one encapsulation.
+    pub deeper: u64,
     /// Frames of interfaces whose link type cannot carry RoCEv2.
     pub unknown_link: u64,
     /// SEND and WRITE requests.

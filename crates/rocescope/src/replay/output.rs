@@ -61,15 +61,15 @@ impl<'a, W: Write> Output<'a, W> {
             let [complete, incomplete, invalid] = self.epochs;
             writeln!(self.out)?;
             let counts = [
-                (summary.sessions, "sessions"),
-                (summary.messages, "messages"),
-                (summary.discarded, "messages discarded whole"),
-                (summary.accepted, "reports accepted"),
-                (summary.repeated, "reports repeated"),
-                (summary.refused, "records refused"),
-                (complete, "epochs complete"),
-                (incomplete, "epochs incomplete"),
-                (invalid, "epochs invalid"),
+                (summary.sessions, "session[|s]"),
+                (summary.messages, "message[|s]"),
+                (summary.discarded, "message[|s] discarded whole"),
+                (summary.accepted, "report[|s] accepted"),
+                (summary.repeated, "report[|s] repeated"),
+                (summary.refused, "record[|s] refused"),
+                (complete, "epoch[|s] complete"),
+                (incomplete, "epoch[|s] incomplete"),
+                (invalid, "epoch[|s] invalid"),
             ];
             lines(self.out, &counts)?;
         }

@@ -64,7 +64,7 @@ fn filter(state: &Served, parameters: &Parameters) -> Result<(EpochFilter, Strin
         outcome: parameters.word("outcome", &OUTCOMES)?,
         source: parameters.address("source")?,
         destination: parameters.address("destination")?,
-        qp: parameters.number("qp", 0..=QP_MAX)?.and_then(|qp| u32::try_from(qp).ok()),
+        qp: parameters.identifier("qp", 0..=QP_MAX)?.and_then(|qp| u32::try_from(qp).ok()),
         since_ms,
         until_ms,
         limit: 0,

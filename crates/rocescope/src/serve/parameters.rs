@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Problem, shown};
-use crate::config::{alternatives, nearest, one_of};
+use crate::config::{alternatives, identifier, nearest, one_of};
 
 /// The parameters of one request.
 #[derive(Debug)]
@@ -68,6 +68,16 @@ impl Parameters {
         let expected = "milliseconds since 1970, 0 to 18446744073709551615, or a time of RFC 3339 \
                         from 1970 on, such as 2026-11-30T08:15:00Z";
         self.parsed(name, expected, |text| digits(text).or_else(|| date(text)))
+    }
+
+    /// As [`Self::number`], and also in hexadecimal behind `0x`, as queue pairs are shown.
+    pub fn identifier(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Problem> {
+        let expected = format!("{} to {}", range.start(), range.end());
+        self.parsed(name, &expected, |text| identifier(text).filter(|n| range.contains(n)))
     }
 
     /// The address of one host.

@@ -16,7 +16,7 @@ use super::program::{HANGS, Room, Running, TLS};
 use super::support::{Collector, SEND, roce};
 
 /// Runs one of the ignored tests below in a namespace with the pair `roce0` and `roce1`.
-fn in_a_namespace(name: &str) {
+pub(super) fn in_a_namespace(name: &str) {
     in_namespaces(&["--map-root-user", "--net"], name);
 }
 
@@ -37,7 +37,7 @@ fn in_namespaces(which: &[&str], name: &str) {
 }
 
 /// The other end of the agent's interface.
-fn generator() -> Capture<Active> {
+pub(super) fn generator() -> Capture<Active> {
     Capture::from_device("roce1").expect("there").open().expect("opened")
 }
 

@@ -2,6 +2,7 @@
 //! memory, then through TLS, and then as a program.
 
 mod control;
+mod discovers;
 mod live;
 mod metrics;
 mod privileges;

@@ -194,6 +194,98 @@ fn an_entry_without_attestation_is_refused_naming_all_that_is_missing() {
     );
 }
 
+/// So many streams, none of which is attested.
+fn unattested(streams: usize, attested: &str) -> String {
+    let of = |qp| format!("{}\n[stream.attest]\n{attested}", STREAM.replace("17", &qp));
+    (1..=streams).map(|n| of(n.to_string())).collect()
+}
+
+// SEQ-3.6
+#[test]
+fn what_many_streams_lack_alike_is_one_error_for_each_condition_with_all_their_lines() {
+    let none = ATTESTED.replace("true", "false");
+    let lines_of = |text: &str, key: &str| -> Vec<String> {
+        let all = (1_usize..).zip(text.lines());
+        all.filter(|(_, line)| line.contains(key)).map(|(n, _)| n.to_string()).collect()
+    };
+    for streams in [1, 2, 8, 13, 14, 15, 500] {
+        let text = unattested(streams, &none);
+        let found = errors(&text);
+        assert_eq!(found.len(), ATTESTATIONS.len(), "{streams}");
+        for (error, condition) in found.iter().zip(ATTESTATIONS) {
+            let lines = lines_of(&text, condition.name);
+            let start = format!(
+                "a.toml:{}: stream[0].attest.{}: false, expected true",
+                lines[0], condition.name
+            );
+            assert!(error.starts_with(&start), "{error}");
+            let others = &lines[1..];
+            let (shown, beyond) = others.split_at(others.len().min(12));
+            let end = match (shown, beyond.len()) {
+                ([], _) => "is not enabled without it".to_owned(),
+                ([line], 0) => format!("; also on line {line}"),
+                (lines, 0) => format!("; also on lines {}", lines.join(", ")),
+                (lines, beyond) => {
+                    format!("; also on lines {} and on {beyond} more", lines.join(", "))
+                }
+            };
+            assert!(error.ends_with(&end), "{error}, expected {end}");
+        }
+    }
+    // Where some lack one thing and some another, each is told with its own.
+    let without = |condition: &str| ATTESTED.replace(&format!("{condition} = true\n"), "");
+    let text = format!(
+        "{}{}{}",
+        unattested(1, &without("all_paths")),
+        rule(BOTH),
+        unattested(2, &without("half_space")).replace("qp = 1\n", "qp = 3\n"),
+    );
+    let found = errors(&text);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("stream[0].attest.all_paths: missing") && !found[0].contains("also"));
+    assert!(
+        found[1].contains("stream[1].attest.half_space: missing")
+            && found[1].contains("; also on line ")
+    );
+    // And where the section is missing.
+    let text = format!("{STREAM}\n{}\n", STREAM.replace("17", "18"));
+    let [error] = &errors(&text)[..] else { panic!("one error") };
+    assert!(
+        error.contains("stream[0].attest: missing") && error.contains("; also on line "),
+        "{error}"
+    );
+}
+
+// SEQ-4.1
+#[test]
+fn queue_pairs_and_partition_keys_are_taken_as_other_programs_show_them() {
+    for (qp, pkey) in [
+        ("17", "65535"),
+        ("0x11", "0xffff"),
+        ("\"17\"", "\"65535\""),
+        ("\"0x000011\"", "\"0XFFFF\""),
+    ] {
+        let text = stream("").replace("qp = 17", &format!("qp = {qp}"));
+        let read = device(&text.replace("pkey = 0xffff", &format!("pkey = {pkey}")));
+        let Match::Exact { qp, pkey, .. } = read.provisioned[0].rule.streams else {
+            panic!("a stream")
+        };
+        assert_eq!((qp, pkey), (17, 0xffff));
+    }
+    let text = rule(&format!("{BOTH}\nqp = [\"0x10\", 0x20]\npkeys = [\"0x8001\", 2]"));
+    let read = device(&text);
+    let Match::Range { qps, pkeys, .. } = &read.provisioned[0].rule.streams else {
+        panic!("a rule")
+    };
+    assert_eq!((*qps, &pkeys[..]), ((0x10, 0x20), &[0x8001, 2][..]));
+    for bad in ["\"0x1000000\"", "\"16777216\"", "\"0x\"", "\"\"", "\"-1\"", "\"11h\"", "\"+17\""] {
+        let found = errors(&stream("").replace("qp = 17", &format!("qp = {bad}")));
+        let expected =
+            format!("stream[0].qp: {bad}, expected 0 to 16777215, or the same in hexadecimal");
+        assert!(found.len() == 1 && found[0].contains(&expected), "{found:?}");
+    }
+}
+
 #[test]
 fn what_a_stream_must_name_is_asked_for() {
     let text = format!("[meter]\n[[stream]]\n[stream.attest]\n{ATTESTED}");

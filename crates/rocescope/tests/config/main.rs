@@ -47,7 +47,11 @@ pub fn range(text: &str, key: &str, min: u64, max: u64) {
         assert_eq!(with(&good.to_string()), [""; 0], "{key} = {good}");
     }
     let above = u128::from(max) + 1;
-    let mut bad = vec![above.to_string(), "-1".into(), "1.5".into(), "\"7\"".into()];
+    let mut bad = vec![above.to_string(), "-1".into(), "1.5".into()];
+    // What other programs show in hexadecimal is taken as a text too.
+    if ![".qp", ".pkey"].iter().any(|name| key.contains(name)) {
+        bad.push("\"7\"".into());
+    }
     bad.extend(min.checked_sub(1).map(|below| below.to_string()));
     for value in bad {
         let expected = format!("a.toml:{line}: {key}: {value}, expected {min} to {max}");

@@ -16,13 +16,13 @@ fn key(last: u8, namespace: Namespace) -> StreamKey {
 }
 
 fn found(key: StreamKey) -> StarterStream {
-    StarterStream { key, seen: "4096 requests".into(), misfit: None }
+    StarterStream { key, seen: "4096 requests".into(), misfit: None, questions: Vec::new() }
 }
 
 // SEQ-3.2, SEQ-3.5, SEQ-3.6, SEQ-3.9
 #[test]
 fn a_starter_is_refused_by_each_condition_until_all_are_attested() {
-    let text = starter(&[found(key(2, Namespace::default()))], Layer::Outer);
+    let text = starter(&[found(key(2, Namespace::default()))], Layer::Outer, None);
     let refused = errors(&text);
     assert_eq!(refused.len(), ATTESTATIONS.len());
     for (error, condition) in refused.iter().zip(ATTESTATIONS) {
@@ -60,7 +60,7 @@ fn an_attested_starter_provisions_exactly_the_streams_that_were_found() {
         v6.addresses = Addresses { family: Family::V6, source: [0xfd; 16], destination: [1; 16] };
         keys.push(v6);
         let streams: Vec<StarterStream> = keys.iter().copied().map(found).collect();
-        let read = device(&starter(&streams, layer).replace("= false", "= true"));
+        let read = device(&starter(&streams, layer, None).replace("= false", "= true"));
         assert_eq!(read.observation.layer, layer);
         let named: Vec<StreamKey> = read
             .provisioned
@@ -90,6 +90,7 @@ fn a_stream_that_does_not_fit_is_a_comment_with_its_reason() {
             StarterStream { seen: "a\nb = 1".into(), ..found(key(5, Namespace::default())) },
         ],
         Layer::Outer,
+        None,
     );
     let read = device(&text.replace("= false", "= true"));
     assert_eq!(read.provisioned.len(), 2);
@@ -107,7 +108,7 @@ fn a_stream_that_does_not_fit_is_a_comment_with_its_reason() {
 fn a_stream_to_a_group_is_no_stream_of_two_hosts() {
     let mut group = key(2, Namespace::default());
     group.addresses.destination[0] = 224;
-    let text = starter(&[found(group)], Layer::Outer);
+    let text = starter(&[found(group)], Layer::Outer, None);
     assert!(text.contains("its addresses are not those of two hosts"), "{text}");
     assert_eq!(device(&text).provisioned.len(), 0);
 }
@@ -116,6 +117,6 @@ fn a_stream_to_a_group_is_no_stream_of_two_hosts() {
 fn a_starter_has_room_for_as_many_streams_as_were_found() {
     let streams: Vec<StarterStream> =
         (0..65_537).map(|qp| found(StreamKey { qp, ..key(2, Namespace::default()) })).collect();
-    let text = starter(&streams, Layer::Outer).replace("= false", "= true");
+    let text = starter(&streams, Layer::Outer, None).replace("= false", "= true");
     assert_eq!(device(&text).provisioned.len(), 65_537);
 }

@@ -120,6 +120,7 @@ async fn filters_hold_alone_and_together_and_a_parameter_without_a_value_is_none
         ("source=10.0.0.1", &|n| n % 4 == 1),
         ("source=10.0.0.9", &|_| false),
         ("destination=10.0.1.1&qp=2", &|n| n % 5 == 2),
+        ("destination=10.0.1.1&qp=0x000002", &|n| n % 5 == 2),
         ("source=10.0.0.1&qp=2&outcome=complete", &|n| n % 4 == 1 && n % 5 == 2 && n % 3 != 0),
         ("source=2001:DB8::1", &|_| false),
         // A request at 5 and at 6 or 7 milliseconds.

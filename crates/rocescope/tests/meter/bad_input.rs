@@ -30,7 +30,17 @@ fn refused(octets: &[u8], says: &[&str]) {
     let ended = meter(&[scratch.file("bad.pcap", octets)], &[]);
     fails(&ended, &["bad.pcap"]);
     fails(&ended, says);
-    assert_eq!(ended.out, "");
+    nothing_is_said_of(&ended);
+    let path = scratch.path("bad.pcap");
+    let table = rocescope(&["meter".as_ref(), "--attest-all".as_ref(), path.as_os_str()]);
+    nothing_is_said_of(&table);
+}
+
+/// Of what could not be read nothing was seen, not even that there was nothing.
+#[track_caller]
+fn nothing_is_said_of(ended: &Ended) {
+    fails(ended, &[]);
+    assert_eq!((ended.out.as_str(), ended.err.lines().count()), ("", 1), "{ended:?}");
 }
 
 fn good_pcap() -> Vec<u8> {
@@ -254,6 +264,7 @@ fn a_missing_file_and_a_folder_are_named() {
     let scratch = Scratch::new();
     let missing = scratch.path("missing.pcap");
     fails(&meter(&[&missing], &[]), &["missing.pcap"]);
+    nothing_is_said_of(&meter(&[&missing], &["--pfc"]));
     let folder = scratch.path("");
     fails(&meter(&[&folder], &[]), &[folder.to_str().expect("UTF-8").trim_end_matches('/')]);
 }
@@ -394,6 +405,12 @@ fn wrong_usage_exits_2_and_names_what_is_legal() {
     // SEQ-6.8: no element is IANA's yet.
     wrong_usage(&meter(&["--pen", "0"]), &["1 to 4294967295"]);
     wrong_usage(&meter(&["--domain", "4294967296"]), &["--domain"]);
+    // As in a configuration.
+    wrong_usage(&meter(&["--domain", "0"]), &["--domain", "1..=4294967295"]);
+    wrong_usage(&["discover"], &["CAPTURE"]);
+    wrong_usage(&["discover", "--interface", "lo", "a.pcap"], &["--interface"]);
+    wrong_usage(&["discover", "--seconds", "1", "a.pcap"], &["--interface"]);
+    wrong_usage(&["discover", "--interface", "lo", "--seconds", "0"], &["above 0"]);
     wrong_usage(&meter(&["--no-such-option"]), &["--no-such-option"]);
     wrong_usage(&["meter", "--attest-all"], &["CAPTURE"]);
     wrong_usage(&["no-such-command"], &["no-such-command"]);
@@ -418,7 +435,16 @@ fn a_window_at_either_end_of_its_range_is_legal() {
 
 #[test]
 fn every_subcommand_has_help_with_an_example() {
-    for command in ["meter", "dump", "check"] {
+    let all = rocescope(&["--help"]).out;
+    let (_, commands) = all.split_once("Commands:\n").expect("commands");
+    let commands: Vec<_> = commands
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty() && *name != "help")
+        .collect();
+    assert!(commands.contains(&"discover") && commands.contains(&"pki"), "{commands:?}");
+    for command in commands {
         let ended = rocescope(&[command, "--help"]);
         assert_eq!(ended.code, Some(0));
         assert!(ended.out.contains(&format!("rocescope {command} ")), "{}", ended.out);
@@ -478,4 +504,30 @@ fn an_ipfix_file_that_cannot_be_read_on_is_named_with_the_offset() {
         assert!(!ended.out.is_empty(), "what came before stands");
     }
     fails(&dump(b"GET / HTTP/1.1\r\n"), &["bad.ipfix"]);
+    fails(&dump(&good_pcap()), &["bad.ipfix: is a capture", "rocescope discover"]);
+}
+
+#[test]
+fn a_compressed_ipfix_file_is_dumped_as_the_plain_one_whatever_its_name() {
+    let scratch = Scratch::new();
+    let file = scratch.path("out.ipfix");
+    good(&[capture("made/twenty-streams.pcap")], &["--ipfix", file.to_str().expect("UTF-8")]);
+    let whole = std::fs::read(&file).expect("a file");
+    let dump = |path: &std::path::Path| rocescope(&["dump".as_ref(), path.as_os_str()]);
+    let plain = dump(&file);
+    assert_eq!(plain.code, Some(0));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &whole).expect("written");
+    let zstd = zstd::encode_all(whole.as_slice(), 1).expect("written");
+    for octets in [gzip.finish().expect("written"), zstd] {
+        let path = scratch.file("other.name", &octets);
+        let ended = dump(&path);
+        assert_eq!((ended.code, &ended.out), (Some(0), &plain.out), "{}", ended.err);
+        let piped = program(ROCESCOPE, &["dump", "-"], octets.clone());
+        assert_eq!((piped.code, &piped.out), (Some(0), &plain.out), "{}", piped.err);
+        // Cut, it is a failure, and what could be read stands.
+        let cut = dump(&scratch.file("cut", &octets[..octets.len() - 9]));
+        fails(&cut, &["cut"]);
+        assert!(plain.out.starts_with(&cut.out));
+    }
 }

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod captures;
+mod closure;
 mod faults;
 mod found;
 mod frames;

@@ -2,10 +2,13 @@
 //! memory, then through TLS, and then as a program.
 
 mod control;
+mod export;
 mod live;
 mod metrics;
+mod pfc;
 mod privileges;
 mod program;
 mod session;
+mod sonic;
 mod support;
 mod tls;

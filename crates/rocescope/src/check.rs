@@ -8,6 +8,7 @@ use std::fs::File;
 use std::path::Path;
 
 use observe::meter::{Meter, WhenFull};
+use observe::pfc::qualify::{Condition, Ground};
 use observe::provision::{Generation, Match, Prefix, Rule};
 use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
@@ -16,7 +17,8 @@ use crate::agent;
 use crate::config::{
     self, Account, Agent, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device,
     Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity,
-    Provisioned, Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
+    PfcExport, PfcKind, PfcLimits, PfcSource, Provisioned, Replay, Role, Security, Server, Sources,
+    printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -140,6 +142,9 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
         writeln!(f, "  warning: no [[stream]] and no [[rule]], so nothing is metered")?;
     }
     write_sources(f, &device.sources)?;
+    if let Some(pfc) = &device.pfc {
+        write_pfc(f, pfc)?;
+    }
     write_agent(f, &device.agent)?;
     write_exports(f, &device.exports)?;
     let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
@@ -148,7 +153,81 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
         limits.contexts_max.saturating_mul(octets).saturating_add(limits.labels_octets_max) >> 20;
     writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
     write_limits(f, "meter", limits.rows(), MeterLimits::TABLE)?;
-    write_limits(f, "agent", device.agent.limits.rows(), AgentLimits::TABLE)
+    write_limits(f, "agent", device.agent.limits.rows(), AgentLimits::TABLE)?;
+    match &device.pfc {
+        Some(pfc) => write_limits(f, "pfc", pfc.limits.rows(), PfcLimits::TABLE),
+        None => Ok(()),
+    }
+}
+
+/// Which counters are exported, and on whose word.
+// PFC-count.4
+fn write_pfc(f: &mut fmt::Formatter<'_>, pfc: &PfcExport) -> fmt::Result {
+    let named =
+        if pfc.instance_ids { ", with pfcCounterInstanceId, an element of ours" } else { "" };
+    writeln!(f, "PFC         counters, read every {} ms{named}", pfc.poll_interval.as_millis())?;
+    for source in &pfc.sources {
+        write_pfc_source(f, source)?;
+    }
+    if pfc.sources.is_empty() {
+        writeln!(f, "  warning: no [[pfc.source]], so no counter is exported")?;
+    }
+    for entry in &pfc.classes {
+        write!(f, "  since {} ms traffic classes", entry.since_ms)?;
+        if let Some(device) = &entry.device {
+            write!(f, " of {device}")?;
+        }
+        if let Some(port) = &entry.port {
+            write!(f, " at {port}")?;
+        }
+        f.write_str(" have priorities")?;
+        entry.priorities.iter().try_for_each(|priority| write!(f, " {}", priority.get()))?;
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+fn write_pfc_source(f: &mut fmt::Formatter<'_>, source: &PfcSource) -> fmt::Result {
+    write!(f, "  {} on line {}: ", source.key, source.line)?;
+    match &source.kind {
+        PfcKind::Ethtool { driver } => write!(f, "statistics of driver {driver}")?,
+        PfcKind::Sonic { redis, .. } => {
+            write!(f, "the SONiC database at {}", printable(&redis.to_string()))?;
+        }
+    }
+    if let Some(point) = source.point {
+        write!(f, ", observation point {point}")?;
+    }
+    writeln!(f, "; it counts {}", source.about())?;
+    for port in &source.ports {
+        write!(f, "    port {}", port.name)?;
+        match port.interface {
+            Some(interface) => write!(f, " as interface {interface}")?,
+            None => f.write_str(" by its source's own number")?,
+        }
+        for (what, name) in [("device", &port.device), ("port", &port.port)] {
+            if let Some(name) = name {
+                write!(f, ", {what} {name}")?;
+            }
+        }
+        writeln!(f)?;
+    }
+    if source.ports.is_empty() {
+        writeln!(f, "    every port that it has, by its own number")?;
+    }
+    for qualified in source.qualified.iter().flatten() {
+        for (ground, verb) in [(Ground::Stated, "states"), (Ground::Attested, "attests")] {
+            let said = |condition: &Condition| qualified.ground(*condition) == Some(ground);
+            let names: Vec<&str> =
+                Condition::ALL.iter().filter(|c| said(c)).map(|c| c.name()).collect();
+            if !names.is_empty() {
+                let who = if ground == Ground::Stated { "the source" } else { "the operator" };
+                let word = qualified.direction().word();
+                writeln!(f, "    {word}: {who} {verb} {}", names.join(" "))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write_sources(f: &mut fmt::Formatter<'_>, sources: &Sources) -> fmt::Result {

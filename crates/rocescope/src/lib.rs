@@ -13,6 +13,7 @@ pub mod example;
 mod layout;
 pub mod meter;
 pub mod observation;
+pub mod pfc;
 pub mod pki;
 mod progress;
 pub mod replay;

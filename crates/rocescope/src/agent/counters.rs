@@ -11,6 +11,8 @@ use wire::frame::NotRoce;
 
 use super::observer::{Live, Observer, Place, added};
 use crate::collector::{Row, Sort};
+use crate::pfc::Absent;
+use crate::pfc::poller::PollCounts;
 
 /// One number.
 struct Column {
@@ -43,7 +45,7 @@ const fn gauge(key: &'static str, name: &'static str, about: &'static str) -> Co
 
 /// Of a destination, over all its sessions.
 // SEQ-10.3
-static DESTINATION: [Column; 17] = [
+static DESTINATION: [Column; 19] = [
     Column {
         key: "connected",
         name: "connected",
@@ -82,6 +84,12 @@ static DESTINATION: [Column; 17] = [
         "frames_without_session_total",
         "Frames that passed while there was no session: nothing is reported of them",
     ),
+    counter("pfcReadings", "pfc_readings_sent_total", "Readings of PFC counters serialised"),
+    counter(
+        "pfcReadingsSkipped",
+        "pfc_readings_skipped_total",
+        "Readings of PFC counters that had no room; later ones stand for them",
+    ),
 ];
 
 fn of_destination(place: &mut Place) -> [u64; DESTINATION.len()] {
@@ -108,6 +116,8 @@ fn of_destination(place: &mut Place) -> [u64; DESTINATION.len()] {
         all.skipped_reports,
         all.dropped_finals,
         place.frames_without_session,
+        all.readings,
+        all.skipped_readings,
     ]
 }
 
@@ -257,7 +267,7 @@ impl SessionNumbers {
 
 /// Of the whole agent.
 // SEQ-10.3
-static AGENT: [Column; 14] = [
+static AGENT: [Column; 21] = [
     gauge("ageSeconds", "age_seconds", "Seconds since the agent began"),
     gauge("sourcesRunning", "sources_running", "Sources that have not come to their end"),
     counter("batches", "batches_total", "Batches of frames metered"),
@@ -284,6 +294,21 @@ static AGENT: [Column; 14] = [
     counter("disabledForgotten", "disabled_forgotten_total", "Disabled streams without room"),
     counter("reloads", "reloads_total", "Reloads of the configuration that were taken"),
     counter("reloadsRefused", "reloads_refused_total", "Reloads refused, the old one going on"),
+    counter("pfcPolls", "pfc_polls_total", "Polls of sources of PFC counters"),
+    counter("pfcPollFailures", "pfc_poll_failures_total", "Polls that gave nothing at all"),
+    counter("pfcPollsMissed", "pfc_polls_missed_total", "Polls due while another was under way"),
+    counter("pfcReadingsTaken", "pfc_readings_total", "Readings of PFC counters"),
+    counter(
+        "pfcReadingsAbsent",
+        "pfc_readings_missing_total",
+        "Counters that had no reading at a poll, for whatever reason",
+    ),
+    counter(
+        "pfcBegunAnew",
+        "pfc_counters_begun_anew_total",
+        "Counters whose total began anew, as after a reset or a poll that came too late",
+    ),
+    gauge("pfcPorts", "pfc_ports", "Ports whose PFC counters are polled"),
 ];
 
 fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
@@ -304,7 +329,19 @@ fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
         observer.disabled.forgotten(),
         seen.reloads,
         seen.reloads_refused,
+        of_polling(observer, |counts| counts.polls.load(Relaxed)),
+        of_polling(observer, |counts| counts.failures.load(Relaxed)),
+        of_polling(observer, |counts| counts.missed.load(Relaxed)),
+        of_polling(observer, |counts| counts.readings.load(Relaxed)),
+        of_polling(observer, |counts| counts.absent.iter().map(|n| n.load(Relaxed)).sum()),
+        of_polling(observer, |counts| counts.begun_anew.load(Relaxed)),
+        of_polling(observer, |counts| counts.ports.load(Relaxed)),
     ]
+}
+
+/// A number over all sources of PFC counters.
+fn of_polling(observer: &Observer, of: impl Fn(&PollCounts) -> u64) -> u64 {
+    observer.shelves.iter().map(|shelf| of(&shelf.counts)).fold(0, u64::saturating_add)
 }
 
 /// What the observer itself counts.
@@ -393,7 +430,21 @@ pub(super) fn rows(observer: &mut Observer) -> Vec<Counted> {
     }
     let agent = of_agent(observer);
     all.extend(AGENT.iter().zip(agent).map(row).map(|row| (row, None)));
+    if !observer.shelves.is_empty() {
+        all.extend(Absent::ALL.into_iter().map(|absent| (missing(observer, absent), None)));
+    }
     all
+}
+
+/// Counters without a reading for one reason.
+fn missing(observer: &Observer, absent: Absent) -> Row {
+    Row {
+        name: "pfc_readings_missing_by_reason_total",
+        about: "Counters that had no reading at a poll, by the reason",
+        sort: Sort::Counter,
+        label: Some(("reason", absent.name())),
+        value: of_polling(observer, |counts| counts.absent[absent as usize].load(Relaxed)),
+    }
 }
 
 fn row((column, value): (&Column, u64)) -> Row {

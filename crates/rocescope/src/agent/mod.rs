@@ -13,6 +13,7 @@ mod link;
 mod metrics;
 mod name;
 mod observer;
+mod pfc;
 mod privileges;
 pub mod session;
 pub(crate) mod source;
@@ -66,6 +67,7 @@ struct Agent {
     disabled: disabled::Disabled,
     destinations: Vec<(Export, Option<Tls>)>,
     interfaces: Vec<source::Open>,
+    pfc: Vec<pfc::Opened>,
     control: Option<BlockingListener>,
     metrics: Option<std::net::TcpListener>,
     seed: u64,
@@ -73,7 +75,7 @@ struct Agent {
 
 impl Agent {
     fn prepare(path: &Path, device: Device, seed: u64) -> Result<Self, String> {
-        if device.sources.is_empty() {
+        if device.sources.is_empty() && device.pfc.is_none() {
             tracing::warn!("no [[source]], so nothing is observed: name an interface or a file");
         }
         if device.exports.is_empty() {
@@ -98,6 +100,7 @@ impl Agent {
             .zip(&device.sources.interfaces)
             .map(|(number, interface)| source::open(number, interface))
             .collect::<Result<_, _>>()?;
+        let pfc = pfc::open(&device)?;
         let control = match &device.agent.control_socket {
             Some(socket) => Some(control::listen(&socket.path)?),
             None => None,
@@ -122,6 +125,7 @@ impl Agent {
             disabled,
             destinations,
             interfaces,
+            pfc,
             control,
             metrics,
             seed,
@@ -167,6 +171,7 @@ impl Agent {
         let stop_sources = Arc::new(AtomicBool::new(false));
         let reopens = self.device.agent.account.is_none();
         start_sources(&self.device, self.interfaces, reopens, &events, &stop_sources)?;
+        let shelves = pfc::start(self.pfc, &stop_sources)?;
         let observer = Observer::new(
             self.device,
             self.provisioning,
@@ -175,7 +180,8 @@ impl Agent {
             kinds,
             stop_sources,
             events.waiting(),
-        );
+        )
+        .with_readings(shelves);
         drop(events);
         let (ended, failed) = observer.run(&observed, &commanded);
         // The connections end by themselves when their pipes do; none is made any more.
@@ -267,6 +273,7 @@ fn expect_access(path: &Path, device: &Device) -> Result<(), String> {
     Ok(())
 }
 
+// PFC-sec.1: readings of PFC counters go the way of reports.
 fn security(export: &Export) -> Result<Option<Tls>, String> {
     match &export.security {
         Security::Tls { server, certificate, private_key } => {
@@ -308,6 +315,7 @@ fn session_settings(device: &Device, export: &Export, seed: u64) -> SessionSetti
         },
         place: Place { domain: observation.domain, point: observation.point },
         mapping: *elements,
+        extended: device.pfc.as_ref().is_some_and(|pfc| pfc.instance_ids),
         meter: metering.settings(true, seed),
         finals_waiting_max: size(metering.limits.finals_waiting_max),
         finals_queued_max: size(agent.limits.finals_queued_max),

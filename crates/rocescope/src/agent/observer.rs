@@ -19,6 +19,7 @@ use super::control::{Answer, Request};
 use super::counters::{Counted, Seen, SessionNumbers};
 use super::destination::{DestinationCounts, Piece};
 use super::disabled::Disabled;
+use super::pfc::Shelf;
 use super::session::{ExportSession, HandedOver, Now, SessionCounts, SessionSettings};
 use super::source::{Batch, Drops, Event, now_ns};
 use super::{control, counters, state};
@@ -129,6 +130,8 @@ pub struct Observer {
     stopping: Option<Instant>,
     pub(super) seen: Seen,
     pub(super) batches_waiting: Arc<AtomicU64>,
+    /// Readings of PFC counters, by source.
+    pub(super) shelves: Vec<Arc<Shelf>>,
     /// Why it cannot go on, if that is so.
     failed: Option<String>,
 }
@@ -174,8 +177,14 @@ impl Observer {
             stopping: None,
             seen: Seen::default(),
             batches_waiting,
+            shelves: Vec::new(),
             failed: None,
         }
+    }
+
+    /// With readings of PFC counters, which every session takes.
+    pub fn with_readings(self, shelves: Vec<Arc<Shelf>>) -> Self {
+        Self { shelves, ..self }
     }
 
     /// Runs until it is told to stop, the files are through or a source has failed, and the finals
@@ -331,7 +340,8 @@ impl Observer {
             }
             Event::Ended => {
                 self.running = self.running.saturating_sub(1);
-                if self.running == 0 {
+                // Counters have no end.
+                if self.running == 0 && self.shelves.is_empty() {
                     self.stop();
                 }
             }
@@ -540,6 +550,11 @@ impl Observer {
                 live.session.end();
             }
             live.session.advance(now);
+            if live.session.wants_readings(now) {
+                for (source, shelf) in self.shelves.iter().enumerate() {
+                    live.session.readings(now, source, &shelf.qualified, &shelf.latest());
+                }
+            }
             while live.pipe.capacity() > 0 {
                 let (mut octets, before) = (Vec::new(), live.session.counts());
                 match live.session.transmit(now, &mut octets) {
@@ -635,6 +650,8 @@ pub(super) fn added(a: SessionCounts, b: SessionCounts) -> SessionCounts {
         skipped_reports: a.skipped_reports.saturating_add(b.skipped_reports),
         dropped_finals: a.dropped_finals.saturating_add(b.dropped_finals),
         octets: a.octets.saturating_add(b.octets),
+        readings: a.readings.saturating_add(b.readings),
+        skipped_readings: a.skipped_readings.saturating_add(b.skipped_readings),
     }
 }
 
@@ -650,6 +667,7 @@ fn needs_a_start(old: &Device, new: &Device) -> Option<&'static str> {
         (old.sources != new.sources, "source"),
         (old.exports != new.exports, "export"),
         (old.agent != new.agent, "agent"),
+        (old.pfc != new.pfc, "pfc"),
     ]
     .into_iter()
     .find_map(|(changed, section)| changed.then_some(section))

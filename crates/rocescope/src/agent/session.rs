@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use observe::export::{Exporter, Numbering};
 use observe::meter::{Cause, Closed, EpochIds, Meter, MeterCounts, Settings};
+use observe::pfc::qualify::Qualified;
 use observe::provision::Provisioning;
 use observe::report::{Report, Snapshot, StreamKey};
 use observe::request::Violation;
@@ -22,6 +23,7 @@ use super::disabled::Disabled;
 use crate::capture::{Item, Visitor};
 use crate::meter::Place;
 use crate::observation::{Observation, Pipeline, Sink, Tally};
+use crate::pfc::poller::{Batch, Named};
 
 /// Reports that are serialised at a time: some 37 000 octets.
 pub const CHUNK: usize = 256;
@@ -38,6 +40,8 @@ pub struct SessionSettings {
     pub place: Place,
     /// Numbers of the drafts' elements.
     pub mapping: Mapping,
+    /// Elements of ours that no draft has are used.
+    pub extended: bool,
     /// The meter's bounds; `periodic` must be set.
     pub meter: Settings,
     /// Finals that wait for the reading of a drop counter, at most.
@@ -77,6 +81,10 @@ pub struct SessionCounts {
     pub dropped_finals: u64,
     /// Octets serialised.
     pub octets: u64,
+    /// Readings of PFC counters serialised.
+    pub readings: u64,
+    /// Readings that were due and not serialised in time: later ones stand for them.
+    pub skipped_readings: u64,
 }
 
 impl SessionCounts {
@@ -120,6 +128,11 @@ pub struct ExportSession {
     next_life_ms: u64,
     /// Where the search for unchanged epochs goes on, while one is under way.
     life: Option<u32>,
+    next_readings_ms: u64,
+    /// Readings of PFC counters that wait for the transport, by source and direction.
+    readings: VecDeque<(usize, Qualified, Vec<Named>)>,
+    /// The poll of each source whose readings were taken last.
+    polls: Vec<u64>,
     counts: SessionCounts,
 }
 
@@ -138,6 +151,7 @@ impl ExportSession {
     ) -> Result<Self, EncodeError> {
         let SessionSettings { place, mapping, .. } = settings;
         let exporter = Exporter::new(mapping, place.domain, place.point, MESSAGE_MAX)?;
+        let exporter = if settings.extended { exporter.extended() } else { exporter };
         let meter = Meter::new(provisioning, Settings { periodic: true, ..settings.meter });
         let mut pipeline = Pipeline::new(
             settings.observation,
@@ -161,6 +175,9 @@ impl ExportSession {
             round: 0,
             next_life_ms: now.monotonic_ms.saturating_add(settings.sign_of_life_ms),
             life: None,
+            next_readings_ms: now.monotonic_ms,
+            readings: VecDeque::new(),
+            polls: Vec::new(),
             counts: SessionCounts::default(),
         })
     }
@@ -251,7 +268,9 @@ impl ExportSession {
         if reports.len() < CHUNK && !self.ended {
             self.unchanged(now, CHUNK - reports.len(), &mut reports);
         }
-        if !reports.is_empty() {
+        if reports.is_empty() {
+            self.waiting_readings(now, out)?;
+        } else {
             self.exporter.reports(&reports, now.export_s, out)?;
             self.counts.reports += count(reports.len());
         }
@@ -269,6 +288,61 @@ impl ExportSession {
         self.counts.skipped_reports += count(self.round);
         self.round = self.pipeline.meter().changed();
         self.next_report_ms = now.monotonic_ms.saturating_add(self.settings.report_interval_ms);
+    }
+
+    /// Whether readings of PFC counters are due.
+    pub fn wants_readings(&self, now: Now) -> bool {
+        !self.ended && now.monotonic_ms >= self.next_readings_ms
+    }
+
+    /// Takes the latest readings of a source, as far as this session has not had them. What still
+    /// waits of that source is skipped: a later reading stands for it.
+    // PFC-op.1: a counter without a new reading is not there.
+    pub fn readings(
+        &mut self,
+        now: Now,
+        source: usize,
+        qualified: &[Option<Qualified>; 2],
+        batch: &Batch,
+    ) {
+        if self.polls.len() <= source {
+            self.polls.resize(source + 1, 0);
+        }
+        let last = std::mem::replace(&mut self.polls[source], batch.poll);
+        let sides = qualified.iter().enumerate();
+        let sides = sides.filter_map(|(side, qualified)| Some((side, (*qualified)?)));
+        let new: Vec<_> = sides
+            .map(|(side, qualified)| (source, qualified, batch.since(side, last).collect()))
+            .filter(|(.., readings): &(_, _, Vec<Named>)| !readings.is_empty())
+            .collect();
+        // Without any, they are asked for again as soon as there are some.
+        if new.is_empty() {
+            return;
+        }
+        let mut skipped = 0;
+        self.readings.retain(|(of, _, readings)| {
+            skipped += if *of == source { count(readings.len()) } else { 0 };
+            *of != source
+        });
+        self.counts.skipped_readings += skipped;
+        self.readings.extend(new);
+        if self.wants_readings(now) {
+            let interval = self.settings.report_interval_ms;
+            self.next_readings_ms = now.monotonic_ms.saturating_add(interval);
+        }
+    }
+
+    /// Serialises readings that wait, at most as many as of reports.
+    fn waiting_readings(&mut self, now: Now, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let Some((_, qualified, readings)) = self.readings.front_mut() else { return Ok(()) };
+        let rest = readings.split_off(readings.len().min(CHUNK));
+        let together = std::mem::replace(readings, rest);
+        let qualified = *qualified;
+        if readings.is_empty() {
+            self.readings.pop_front();
+        }
+        self.counts.readings += count(together.len());
+        self.exporter.identified(&qualified, &together, now.export_s, out)
     }
 
     /// Finals that waited, numbered.

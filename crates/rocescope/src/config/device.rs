@@ -15,10 +15,10 @@ use super::limits::{AGENT_KEYS, METER_KEYS};
 use super::rules::{self, Provisioned, RULE_KEYS, STREAM_KEYS};
 use super::section::{Document, Section, Value};
 use super::source::{self, Sources};
-use super::{AgentLimits, MeterLimits, NamedFile, collector, elements};
+use super::{AgentLimits, MeterLimits, NamedFile, PfcExport, collector, elements, pfc};
 
 pub(super) const KEYS: &[&str] =
-    &["observation", "elements", "meter", "stream", "rule", "export", "source", "agent"];
+    &["observation", "elements", "meter", "stream", "rule", "export", "source", "agent", "pfc"];
 
 /// W where nothing else is said.
 pub(super) const WINDOW_DEFAULT: u32 = 1024;
@@ -58,6 +58,8 @@ pub struct Device {
     pub sources: Sources,
     /// How an agent runs.
     pub agent: Agent,
+    /// Counters of PFC frames that an agent exports.
+    pub pfc: Option<PfcExport>,
 }
 
 /// `[agent]`.
@@ -249,6 +251,7 @@ pub(super) fn read<'d>(
         top.sections("export", EXPORT_KEYS).iter().map(|s| export(s, directory)).collect();
     let sources = source::read(&top, directory);
     let agent = agent(&top.section("agent", AGENT_KEYS), directory);
+    let pfc = pfc::read(&top, directory);
     let (metering, provisioned) = (metering?, provisioned?);
     fits(&top, &meter_section, &metering, &provisioned)?;
     Some(Device {
@@ -259,6 +262,7 @@ pub(super) fn read<'d>(
         exports: exports.into_iter().collect::<Option<_>>()?,
         sources: sources?,
         agent: agent?,
+        pfc: pfc?,
     })
 }
 

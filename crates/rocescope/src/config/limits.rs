@@ -115,6 +115,18 @@ limits! {
 }
 
 limits! {
+    /// The bounds of counters of PFC frames on a device, keys of `[pfc]`.
+    // SEQ-10.3
+    PfcLimits, PFC_KEYS beside ["poll_interval_ms", "instance_ids", "source", "classes"]:
+    ports_max = 4_096, 1, 65_536,
+        "ports of each source whose counters are followed";
+    poll_timeout_ms = 1_000, 1, 600_000,
+        "milliseconds for a poll of a database to be answered";
+    stale_ms_max = 10_000, 1, 3_600_000,
+        "milliseconds that a counter with a time stamp may be old";
+}
+
+limits! {
     /// The bounds of the collector, keys of `[limits]`.
     // SEQ-7.10, SEQ-10.3
     CollectorLimits, LIMIT_KEYS beside []:

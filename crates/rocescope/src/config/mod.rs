@@ -12,6 +12,7 @@ mod elements;
 mod error;
 mod http;
 mod limits;
+mod pfc;
 mod rules;
 mod section;
 mod source;
@@ -29,7 +30,8 @@ pub use device::{
 };
 pub use error::{ConfigError, printable};
 pub use http::{Http, HttpReader, HttpTls, ReaderIdentity, Role};
-pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits};
+pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits, PfcLimits};
+pub use pfc::{PfcClasses, PfcExport, PfcKind, PfcPort, PfcSource};
 pub(crate) use rules::segment_kind;
 pub use rules::{ATTESTATIONS, Condition, Provisioned};
 pub use source::{Interface, Pace, Replay, Sources};

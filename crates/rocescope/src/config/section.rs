@@ -382,6 +382,18 @@ impl<'d> Value<'d> {
         found
     }
 
+    /// A date and time with its offset, as milliseconds since 1970.
+    pub fn time(&self, expected: impl Display) -> Option<u64> {
+        let found = match self.value.get_ref() {
+            DeValue::Datetime(time) => super::pfc::milliseconds(time),
+            _ => None,
+        };
+        if found.is_none() {
+            self.wrong(expected);
+        }
+        found
+    }
+
     /// A string, of which `read` makes something.
     pub fn parsed<T>(
         &self,

@@ -3,10 +3,13 @@
 
 mod control;
 mod discovers;
+mod export;
 mod live;
 mod metrics;
+mod pfc;
 mod privileges;
 mod program;
 mod session;
+mod sonic;
 mod support;
 mod tls;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use observe::collect::{self, Retired, Session, Verdict};
 use observe::meter::Settings;
+use observe::pfc::instance::InstanceId;
+use observe::pfc::{Reading, record};
 use observe::profile::{Binding, BindingError, Lengths};
 use observe::provision::{Provisioning, Rule};
 use observe::report::Report;
@@ -53,6 +55,7 @@ pub fn settings() -> SessionSettings {
         observation: Observation { layer: Layer::Outer, check_icrc: false, sliced: false },
         place: Place { domain: DOMAIN, point: POINT },
         mapping: Mapping::default(),
+        extended: false,
         meter: Settings { periodic: true, ..Settings::default() },
         finals_waiting_max: 1000,
         finals_queued_max: 1000,
@@ -98,6 +101,9 @@ pub struct Collector {
     pub session: Session,
     pub heard: Vec<(Report, Verdict)>,
     pub messages: u64,
+    /// Readings of PFC counters, with the instance where there is one.
+    pub readings: Vec<(Reading, Option<InstanceId>)>,
+    pfc: BTreeMap<u16, record::Binding>,
     octets: Vec<u8>,
 }
 
@@ -109,6 +115,8 @@ impl Collector {
             session: Session::new(collect::Limits::default(), 3),
             heard: Vec::new(),
             messages: 0,
+            readings: Vec::new(),
+            pfc: BTreeMap::new(),
             octets: Vec::new(),
         }
     }
@@ -126,10 +134,14 @@ impl Collector {
     }
 
     fn message(&mut self, octets: &[u8], now_ms: u64) {
-        let Self { decoder, bindings, .. } = self;
+        let Self { decoder, bindings, pfc, readings, .. } = self;
         let mut reports = Vec::new();
         let header = decoder.message(octets, &mut |event| match event {
             Event::Template { layout, .. } => {
+                if let Ok(binding) = record::Binding::new(layout, &Mapping::default()) {
+                    pfc.insert(layout.id(), binding);
+                    return;
+                }
                 match Binding::new(layout, &Mapping::default(), Lengths::Full) {
                     Ok(binding) => _ = bindings.insert(layout.id(), binding),
                     Err(BindingError::NotProfile) => {}
@@ -137,6 +149,13 @@ impl Collector {
                 }
             }
             Event::Data(data) => {
+                if let Some(binding) = pfc.get(&data.layout.id()) {
+                    for record in data.records {
+                        let reading = binding.read(DOMAIN, &record).expect("a reading");
+                        readings.push((reading, binding.instance(&record)));
+                    }
+                    return;
+                }
                 let Some(binding) = bindings.get(&data.layout.id()) else { return };
                 for record in data.records {
                     reports.push(binding.read(&record).expect("a report"));

@@ -3,6 +3,7 @@
 mod check;
 mod collector;
 mod device;
+mod pfc;
 mod starter;
 mod syntax;
 

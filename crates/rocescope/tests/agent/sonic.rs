@@ -1,0 +1,374 @@
+//! A SONiC switch: a real Redis server with a recorded database in it (that of the tests of
+//! sonic-utilities), and what happens to such a database while it is polled.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use observe::pfc::Direction;
+use rocescope::pfc::Absent;
+use rocescope::pfc::poller::{Batch, PollCounts, Poller};
+use rocescope::pfc::redis::{Address, Connection, Reply, request};
+use rocescope::pfc::sonic::{Dating, Sonic, SonicPort, SonicSettings, interface_number, statement};
+
+use super::pfc::{At, place, poller, totals};
+use super::program::Room;
+
+/// A server that ends with the test.
+pub struct Redis {
+    server: Child,
+    pub socket: PathBuf,
+}
+
+impl Redis {
+    /// An empty one, on a socket in the folder.
+    pub fn empty(folder: &Path) -> Self {
+        let socket = folder.join("redis.sock");
+        let mut server = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .arg(&socket)
+            .arg("--dir")
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server is needed for this test");
+        let stdout = server.stdout.take().expect("a pipe");
+        let mut lines = BufReader::new(stdout).lines().map(|line| line.expect("text"));
+        let ready = |line: &String| line.contains("now ready to accept connections");
+        lines.find(ready).expect("a server that is ready");
+        // What else it says is nobody's business, but must find a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { server, socket }
+    }
+
+    /// One with the recorded database, whose counters of ports are being read.
+    pub fn recorded(folder: &Path) -> Self {
+        let redis = Self::empty(folder);
+        let recorded = include_str!("sonic/counters_db.json");
+        let recorded: serde_json::Value = serde_json::from_str(recorded).expect("JSON");
+        let mut commands = Vec::new();
+        for (key, fields) in recorded.as_object().expect("keys") {
+            let mut words = vec!["HSET".to_owned(), key.clone()];
+            for (field, value) in fields.as_object().expect("fields") {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                words.extend([field.clone(), text]);
+            }
+            // A hash without fields cannot be.
+            if words.len() > 2 {
+                commands.push(words);
+            }
+        }
+        redis.all(2, &commands);
+        redis.group("enable", "STATS_MODE_READ");
+        redis
+    }
+
+    fn group(&self, status: &str, mode: &str) {
+        let key = "FLEX_COUNTER_GROUP_TABLE:PORT_STAT_COUNTER";
+        self.put(5, &["HSET", key, "FLEX_COUNTER_STATUS", status, "STATS_MODE", mode]);
+    }
+
+    pub fn put(&self, database: u32, words: &[&str]) {
+        self.all(database, &[words.iter().map(|word| (*word).to_owned()).collect()]);
+    }
+
+    fn all(&self, database: u32, commands: &[Vec<String>]) {
+        let address = Address::Socket(self.socket.clone());
+        let mut connection =
+            Connection::open(&address, Duration::from_secs(30)).expect("connected");
+        let mut requests = Vec::new();
+        request(&mut requests, &["SELECT", &database.to_string()]);
+        for words in commands {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            request(&mut requests, &words);
+        }
+        connection.send(&requests).expect("sent");
+        for _ in 0..=commands.len() {
+            let reply = connection.reply().expect("an answer");
+            assert!(!matches!(reply, Reply::Refused(_)), "{reply:?}");
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.server.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Sets the time stamp of a port's counters, milliseconds of a test's clock.
+    fn stamp(&self, object: &str, ms: u64) {
+        let key = format!("COUNTERS:{object}");
+        let stamp = (ms * 1_000_000 + 999_999).to_string();
+        self.put(2, &["HSET", &key, "PORT_STAT_COUNTER_time_stamp", &stamp]);
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        _ = self.server.kill();
+        _ = self.server.wait();
+    }
+}
+
+/// Ethernet0, Ethernet4 and Ethernet8.
+const OBJECTS: [&str; 3] = ["oid:0x1000000000012", "oid:0x1000000000013", "oid:0x1000000000014"];
+
+fn settings(redis: &Redis, ports: &[&str], dating: Dating) -> SonicSettings {
+    let port = |name: &&str| SonicPort {
+        name: (*name).into(),
+        interface: interface_number(name).unwrap_or(77),
+    };
+    SonicSettings {
+        address: Address::Socket(redis.socket.clone()),
+        ports: ports.iter().map(port).collect(),
+        dating,
+        within: Duration::from_secs(30),
+        ports_max: 64,
+        stale_ms_max: 5000,
+    }
+}
+
+fn polling(redis: &Redis, dating: Dating) -> (Poller<Sonic>, Arc<PollCounts>) {
+    let sonic = Sonic::new(settings(redis, &[], dating));
+    poller(sonic, place(&statement(dating), true))
+}
+
+/// The names of the counters of an interface at the last poll: one, as they are all named alike.
+#[track_caller]
+fn named(batch: &Batch, interface: u32) -> Vec<u64> {
+    let all = (0..2).flat_map(|side| batch.since(side, batch.poll - 1));
+    let of = all.filter(|(reading, _)| reading.scope.interface == interface);
+    of.map(|(_, id)| id.expect("named").get()).collect()
+}
+
+// PFC-id.1, PFC-id.3, PFC-count.3, PFC-rec.2
+#[test]
+fn the_recorded_database_gives_each_counter_its_own_value() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, counts) = polling(&redis, Dating::Asked);
+    let batch = poller.poll(&At(5000)).expect("read");
+    let mut expected = BTreeMap::new();
+    for (interface, base) in [(1, 200), (5, 400), (9, 800)] {
+        for priority in 0..8 {
+            // As recorded: those of priority 0 are a thousand higher.
+            let value = base + u64::from(priority) + if priority == 0 { 1000 } else { 0 };
+            expected.insert((interface, Direction::Received, priority), value);
+            expected.insert((interface, Direction::Transmitted, priority), value + 10);
+        }
+    }
+    assert_eq!(totals(&batch), expected);
+    let times = batch.since(0, 0).chain(batch.since(1, 0));
+    assert!(times.into_iter().all(|(reading, _)| reading.time_ms == 1_700_000_005_000));
+    assert_eq!((counts.ports.load(Relaxed), counts.readings.load(Relaxed)), (3, 48));
+}
+
+// PFC-rec.2, PFC-op.1
+#[test]
+fn a_stamped_counter_is_dated_by_its_stamp_and_one_that_was_not_read_anew_is_no_reading() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, counts) = polling(&redis, Dating::Stamp);
+    // The interface of each reading, and milliseconds of the clock.
+    let heard = |poller: &mut Poller<Sonic>, at: u64| {
+        let batch = poller.poll(&At(at)).expect("read");
+        let all = batch.since(0, batch.poll - 1);
+        let all = all.filter(|(reading, _)| reading.scope.priority.get() == 3);
+        all.map(|(r, _)| (r.scope.interface, r.time_ms - 1_700_000_000_000)).collect::<Vec<_>>()
+    };
+    let absent = |reason: Absent| counts.absent[reason as usize].load(Relaxed);
+    // Nobody has stamped them yet.
+    assert_eq!(heard(&mut poller, 9_000), []);
+    assert_eq!(absent(Absent::NoTimeStamp), 48);
+    OBJECTS.iter().zip([9_400, 9_500, 9_600]).for_each(|(object, at)| redis.stamp(object, at));
+    assert_eq!(heard(&mut poller, 10_000), [(1, 9_400), (5, 9_500), (9, 9_600)]);
+    // A bulk read failed for one port: its counters stand as they were, and so does its stamp.
+    redis.stamp(OBJECTS[0], 10_400);
+    redis.stamp(OBJECTS[2], 10_600);
+    assert_eq!(heard(&mut poller, 11_000), [(1, 10_400), (9, 10_600)]);
+    assert_eq!(absent(Absent::Stale), 16);
+    // Nobody reads any more.
+    assert_eq!(heard(&mut poller, 12_000), []);
+    // At the limit and beyond it.
+    redis.stamp(OBJECTS[0], 12_000);
+    redis.stamp(OBJECTS[1], 11_999);
+    assert_eq!(heard(&mut poller, 17_000), [(1, 12_000)]);
+    // A stamp of another clock.
+    redis.stamp(OBJECTS[0], 99_000);
+    let before = absent(Absent::NoTimeStamp);
+    assert_eq!(heard(&mut poller, 18_000), []);
+    assert_eq!(absent(Absent::NoTimeStamp), before + 16);
+}
+
+// PFC-sem.2, PFC-exp.3
+#[test]
+fn an_object_that_is_made_again_and_every_restart_is_another_instance() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, counts) = polling(&redis, Dating::Asked);
+    let mut at = 0;
+    let mut names = |poller: &mut Poller<Sonic>| {
+        at += 1000;
+        let batch = poller.poll(&At(at)).expect("read");
+        [1, 5].map(|interface| {
+            let names = named(&batch, interface);
+            assert!(names.is_empty() || names.len() == 16, "{names:?}");
+            names.first().copied()
+        })
+    };
+    let first = names(&mut poller);
+    assert_eq!(names(&mut poller), first, "nothing has happened");
+    // Ethernet0 is another object now, with the same values.
+    let other = "oid:0x1000000000099";
+    let copied = format!("COUNTERS:{}", OBJECTS[0]);
+    redis.put(2, &["COPY", &copied, &format!("COUNTERS:{other}")]);
+    redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", "Ethernet0", other]);
+    let replaced = names(&mut poller);
+    assert_ne!(replaced[0], first[0]);
+    assert_eq!(replaced[1], first[1]);
+    // Gone for a poll, and back with the old number.
+    redis.put(2, &["HDEL", "COUNTERS_PORT_NAME_MAP", "Ethernet0"]);
+    assert_eq!(names(&mut poller), [None, first[1]]);
+    redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", "Ethernet0", other]);
+    let back = names(&mut poller);
+    assert!(back[0].is_some() && back[0] != replaced[0] && back[1] == first[1]);
+    // The counters alone were gone.
+    redis.put(2, &["RENAME", &format!("COUNTERS:{other}"), "elsewhere"]);
+    assert_eq!(names(&mut poller), [None, first[1]]);
+    redis.put(2, &["RENAME", "elsewhere", &format!("COUNTERS:{other}")]);
+    let again = names(&mut poller);
+    assert!(again[0].is_some() && again[0] != back[0]);
+    // A warm restart keeps every number.
+    for program in ["orchagent", "syncd"] {
+        let before = names(&mut poller);
+        redis.put(6, &["HSET", &format!("WARM_RESTART_TABLE|{program}"), "restore_count", "1"]);
+        let after = names(&mut poller);
+        assert!(after[0].is_some() && after[0] != before[0] && after[1] != before[1], "{program}");
+        assert_eq!(names(&mut poller), after);
+    }
+    assert_eq!(counts.failures.load(Relaxed), 0);
+}
+
+// PFC-op.1, PFC-sem.2
+#[test]
+fn a_database_that_stands_still_or_is_another_one_gives_nothing_in_between() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let within = Duration::from_millis(200);
+    let settings = SonicSettings { within, ..settings(&redis, &[], Dating::Asked) };
+    let all = place(&statement(Dating::Asked), true);
+    let (mut poller, counts) = poller(Sonic::new(settings), all);
+    // It may be slow to answer at first, on a machine that is busy.
+    let mut until_read = |at: u64| loop {
+        if let Ok(batch) = poller.poll(&At(at)) {
+            return (batch, counts.failures.load(Relaxed));
+        }
+    };
+    let (first, failures) = until_read(1000);
+    redis.signal("STOP");
+    let id = redis.server.id();
+    std::thread::scope(|scope| {
+        // It goes on once a poll has failed.
+        scope.spawn(|| {
+            while counts.failures.load(Relaxed) == failures {
+                std::thread::yield_now();
+            }
+            let sent = Command::new("kill").args(["-CONT", &id.to_string()]).status();
+            assert!(sent.expect("kill runs").success());
+        });
+        let (second, _) = until_read(2000);
+        assert_eq!(totals(&second), totals(&first));
+        assert_ne!(named(&second, 1), named(&first, 1));
+        drop(redis);
+        let other = Redis::recorded(&room.folder);
+        let (third, _) = until_read(3000);
+        assert_eq!(totals(&third), totals(&first));
+        assert_ne!(named(&third, 1), named(&second, 1));
+        drop(other);
+    });
+    let error = poller.poll(&At(4000)).expect_err("gone");
+    assert!(error.contains("redis.sock: "), "{error}");
+}
+
+// PFC-id.2
+#[test]
+fn aggregates_are_refused_and_never_read() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let mut sonic = Sonic::new(settings(&redis, &["Ethernet0", "PortChannel0001"], Dating::Asked));
+    let refused = sonic.refuse_aggregates().expect_err("refused");
+    assert_eq!(
+        refused,
+        "PortChannel0001: an aggregate, expected its members: each counts for itself"
+    );
+    // Under the name of a port too.
+    redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", "Ethernet4", "oid:0x60000000005a1"]);
+    let ports = ["Ethernet4", "Ethernet8", "Ethernet12"];
+    let sonic = Sonic::new(settings(&redis, &ports, Dating::Asked));
+    let (mut poller, counts) = poller(sonic, place(&statement(Dating::Asked), true));
+    let batch = poller.poll(&At(1000)).expect("read");
+    assert!(totals(&batch).keys().all(|(interface, ..)| *interface == 9), "{batch:?}");
+    assert_eq!(counts.absent[Absent::NoPort as usize].load(Relaxed), 32);
+}
+
+// PFC-op.1
+#[test]
+fn what_is_no_number_is_no_reading_and_takes_no_other_along() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let key = format!("COUNTERS:{}", OBJECTS[1]);
+    let field = |index: u8| format!("SAI_PORT_STAT_PFC_{index}_RX_PKTS");
+    for (index, value) in [(1, "N/A"), (2, "-1"), (3, "18446744073709551616"), (4, "+4"), (5, "")] {
+        redis.put(2, &["HSET", &key, &field(index), value]);
+    }
+    redis.put(2, &["HSET", &key, &field(6), "18446744073709551615"]);
+    redis.put(2, &["HDEL", &key, &field(7)]);
+    let (mut poller, counts) = polling(&redis, Dating::Asked);
+    let totals = totals(&poller.poll(&At(1000)).expect("read"));
+    let of = |priority| totals.get(&(5, Direction::Received, priority)).copied();
+    let expected = [Some(1400), None, None, None, None, None, Some(u64::MAX), None];
+    assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(of), expected);
+    assert_eq!(totals.len(), 48 - 6);
+    let absent = |reason: Absent| counts.absent[reason as usize].load(Relaxed);
+    assert_eq!((absent(Absent::NoNumber), absent(Absent::NoCounter)), (5, 1));
+}
+
+// PFC-op.1, PFC-sem.1
+#[test]
+fn counters_that_nobody_reads_or_that_are_cleared_on_reading_are_no_readings() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, counts) = polling(&redis, Dating::Asked);
+    for (status, mode, reason) in [
+        ("disable", "STATS_MODE_READ", Absent::Disabled),
+        ("", "STATS_MODE_READ", Absent::Disabled),
+        ("enable", "STATS_MODE_READ_AND_CLEAR", Absent::ClearedOnRead),
+        ("enable", "STATS_MODE_BULK_READ_AND_CLEAR", Absent::ClearedOnRead),
+    ] {
+        redis.group(status, mode);
+        let before = counts.absent[reason as usize].load(Relaxed);
+        let batch = poller.poll(&At(1000)).expect("read");
+        assert!(totals(&batch).is_empty(), "{status} {mode}");
+        assert_eq!(counts.absent[reason as usize].load(Relaxed), before + 48, "{status} {mode}");
+    }
+    redis.group("enable", "STATS_MODE_READ");
+    assert_eq!(totals(&poller.poll(&At(2000)).expect("read")).len(), 48);
+    redis.put(5, &["FLUSHDB"]);
+    assert!(totals(&poller.poll(&At(3000)).expect("read")).is_empty());
+}
+
+// PFC-id.1
+#[test]
+fn a_port_has_the_number_that_sonic_gives_it_and_other_names_have_none() {
+    assert_eq!(interface_number("Ethernet0"), Some(1));
+    assert_eq!(interface_number("Ethernet508"), Some(509));
+    for name in ["Ethernet", "Ethernet-Rec0", "Ethernet+4", "PortChannel1", "Ethernet4294967295"] {
+        assert_eq!(interface_number(name), None, "{name}");
+    }
+}

@@ -84,7 +84,12 @@ impl Disk {
     // SEQ-7.10
     pub fn limits(config: &Collector) -> (StoreLimits, ArchiveLimits) {
         let age_max_ms = config.limits.results_days_max.saturating_mul(DAY_MS);
-        let results = StoreLimits { results_age_max_ms: age_max_ms, ..StoreLimits::default() };
+        let results = StoreLimits {
+            results_age_max_ms: age_max_ms,
+            pfc_history_interval_ms: config.limits.pfc_history_interval_s.saturating_mul(1000),
+            pfc_history_per_counter_max: config.limits.pfc_history_max,
+            ..StoreLimits::default()
+        };
         let raw = ArchiveLimits {
             octets_max: config.limits.archive_octets_max,
             age_max_ms,
@@ -121,7 +126,7 @@ impl Sink for Disk {
         let publishes = |change: &Change| match change {
             Change::Epoch(state) => state.outcome != Outcome::Active,
             Change::SessionClosed { .. } => true,
-            Change::Refused { .. } | Change::CollectorDrop { .. } => false,
+            Change::Refused { .. } | Change::CollectorDrop { .. } | Change::Pfc(_) => false,
         };
         let handed_over = match changes.iter().any(publishes) {
             true => self.archive.sync(),
@@ -176,6 +181,12 @@ impl Sink for Disk {
                 "beyond their time or room: {epochs} epochs, {readings} readings and {} sessions \
                  are taken out",
                 store.sessions_removed
+            );
+        }
+        if store.pfc_counters_removed > 0 || store.pfc_readings_removed > 0 {
+            info!(
+                "beyond their time or room: {} PFC counters and {} of their readings are taken out",
+                store.pfc_counters_removed, store.pfc_readings_removed
             );
         }
         if archive.segments_removed > 0 {

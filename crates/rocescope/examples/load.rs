@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use observe::export::Exporter;
-use observe::pfc::Direction;
 use observe::pfc::instance::InstanceId;
 use observe::pfc::interval::{Pace, Tick};
-use observe::pfc::qualify::Condition;
+use observe::pfc::qualify::{Condition, Qualification};
+use observe::pfc::{Direction, Priority, Reading, Scope};
 use observe::profile::Lengths;
 use observe::report::{Flags, Report, Snapshot, StreamKey};
 use observe::sequence::Counts;
@@ -199,28 +199,72 @@ fn measure(program: &Path, directory: &Path, reports: u64) -> Result<(), Failure
         let rounds = (reports / u64::from(epochs)).max(2);
         let stream = octets(epochs, rounds)?;
         let count = u64::from(epochs) * rounds;
-        let alone = {
-            let own = std::env::current_exe()?;
-            let (running, port) = start(Command::new(own).arg("discard").arg(directory))?;
-            send(directory, port, &stream, true)?;
-            cpu_s(running.0.id())?
-        };
-        let row = |what: &str, seconds: f64| {
-            #[expect(clippy::cast_precision_loss, reason = "a few million")]
-            let each = seconds / count as f64;
-            let (rate, of) = (1.0 / each, seconds / alone);
-            println!("| {epochs} epochs | {what} | {rate:.0} | {:.3} | {of:.1} |", each * 1e6);
-        };
-        row("reading over TLS, and throwing away", alone);
-        let whole = collected(program, directory, &config, &stream)?;
-        row("collector: TLS, validation, archive, store", whole);
-        let parts = parts(&config, &stream)?;
-        for (what, seconds) in ["decoding and judging", "archive", "store"].iter().zip(parts) {
-            row(&format!("of it, {what}"), seconds);
-        }
-        row("of it, everything else (TLS, queues, threads)", whole - parts.iter().sum::<f64>());
+        rows(program, directory, &config, &format!("{epochs} epochs"), &stream, count)?;
+    }
+    for ports in [64_u32, 1_024] {
+        let counters = ports * 16;
+        let rounds = (reports / u64::from(counters)).max(2);
+        let stream = pfc_octets(ports, rounds)?;
+        let count = u64::from(counters) * rounds;
+        rows(program, directory, &config, &format!("{counters} PFC counters"), &stream, count)?;
     }
     open_epochs(program, directory, &config)
+}
+
+/// Measures one stream, whole and in parts.
+fn rows(
+    program: &Path,
+    directory: &Path,
+    config: &Path,
+    of_what: &str,
+    stream: &[u8],
+    count: u64,
+) -> Result<(), Failure> {
+    let alone = {
+        let own = std::env::current_exe()?;
+        let (running, port) = start(Command::new(own).arg("discard").arg(directory))?;
+        send(directory, port, stream, true)?;
+        cpu_s(running.0.id())?
+    };
+    let row = |what: &str, seconds: f64| {
+        #[expect(clippy::cast_precision_loss, reason = "a few million")]
+        let each = seconds / count as f64;
+        let (rate, of) = (1.0 / each, seconds / alone);
+        println!("| {of_what} | {what} | {rate:.0} | {:.3} | {of:.1} |", each * 1e6);
+    };
+    row("reading over TLS, and throwing away", alone);
+    let whole = collected(program, directory, config, stream)?;
+    row("collector: TLS, validation, archive, store", whole);
+    let parts = parts(config, stream)?;
+    for (what, seconds) in ["decoding and judging", "archive", "store"].iter().zip(parts) {
+        row(&format!("of it, {what}"), seconds);
+    }
+    row("of it, everything else (TLS, queues, threads)", whole - parts.iter().sum::<f64>());
+    Ok(())
+}
+
+/// The octets of a session in which all PFC counters of so many ports, of eight priorities in both
+/// directions, are read in turn.
+fn pfc_octets(ports: u32, rounds: u64) -> Result<Vec<u8>, Failure> {
+    let mut exporter = Exporter::new(Mapping::default(), 1, 1, 65_000)?;
+    let mut octets = Vec::new();
+    exporter.begin(0, &mut octets)?;
+    for round in 1..=rounds {
+        for direction in Direction::ALL {
+            let all = Condition::ALL.into_iter();
+            let source = all.fold(Qualification::new(direction), Qualification::attested).check()?;
+            let mut readings = Vec::new();
+            for interface in 1..=ports {
+                readings.extend(Priority::ALL.map(|priority| {
+                    let scope = Scope { domain: 1, point: 1, interface, direction, priority };
+                    let total = round * u64::from(interface) + u64::from(priority.get());
+                    Reading { scope, time_ms: round * 1_000, total }
+                }));
+            }
+            exporter.readings(&source, &readings, 0, &mut octets)?;
+        }
+    }
+    Ok(octets)
 }
 
 /// A directory with certificates and a collector's configuration.
@@ -273,6 +317,7 @@ fn parts(config: &Path, stream: &[u8]) -> Result<[f64; 3], Failure> {
     let bounds = Bounds {
         decoder: config.decoder_limits(),
         session: config.session_limits(),
+        pfc: config.pfc_rules(),
         malformed_in_a_row_max: 16,
     };
     let id = disk.open_session(&SessionFacts {
@@ -286,6 +331,7 @@ fn parts(config: &Path, stream: &[u8]) -> Result<[f64; 3], Failure> {
             decoder: bounds.decoder,
             lengths: Lengths::Full,
             mapping: Mapping::default(),
+            pfc: bounds.pfc,
         },
     })?;
     let mut intake = Intake::new(id, Mapping::default(), [1], bounds, 1);

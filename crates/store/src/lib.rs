@@ -13,6 +13,7 @@ pub mod archive;
 mod error;
 mod find;
 mod marks;
+mod pfc;
 mod read;
 mod row;
 mod rules;
@@ -21,9 +22,10 @@ mod write;
 
 pub use error::StoreError;
 pub use find::EpochFilter;
+pub use pfc::{PfcFilter, PfcPoint, PfcRow, PfcState};
 pub use read::{Page, Reader, Refusal, SessionRow};
 pub use row::{EpochRow, HistoryRow};
-pub use rules::{Rules, SessionFacts};
+pub use rules::{PfcRules, Rules, SessionFacts};
 pub use write::{Recovery, Retained, Store};
 
 use observe::collect::Epoch;
@@ -54,6 +56,8 @@ pub struct EpochState {
 pub enum Change {
     /// An epoch is new, or stands otherwise than before.
     Epoch(Box<EpochState>),
+    /// A PFC counter is new, or has another reading than before.
+    Pfc(Box<PfcState>),
     /// A Transport Session has ended. Epochs of it that are still active become incomplete.
     SessionClosed {
         /// Which.
@@ -97,6 +101,10 @@ pub struct StoreLimits {
     pub history_age_max_ms: u64,
     /// Readings for charts of one epoch; the oldest goes first.
     pub history_per_epoch_max: u64,
+    /// Milliseconds between two readings of one PFC counter that are kept for charts.
+    pub pfc_history_interval_ms: u64,
+    /// Readings for charts of one PFC counter; the oldest goes first.
+    pub pfc_history_per_counter_max: u64,
     /// Octets of the database, without its write-ahead log. [`Store::retain`] keeps it at nine
     /// tenths of this; a transaction that would go beyond it is refused as on a full disk.
     pub octets_max: u64,
@@ -110,6 +118,8 @@ impl Default for StoreLimits {
             results_age_max_ms: 90 * DAY_MS,
             history_age_max_ms: 7 * DAY_MS,
             history_per_epoch_max: 256,
+            pfc_history_interval_ms: 60_000,
+            pfc_history_per_counter_max: 256,
             octets_max: 16 << 30,
         }
     }

@@ -7,8 +7,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use crate::find::{self, EpochFilter};
+use crate::pfc::{self, PfcFilter, PfcPoint, PfcRow};
 use crate::row::{self, EPOCH_COLUMNS, EpochRow, HISTORY_COLUMNS, HistoryRow, signed};
-use crate::{SessionFacts, SessionId, StoreError, schema};
+use crate::{PfcRules, SessionFacts, SessionId, StoreError, schema};
 
 /// Steps of SQLite between two looks whether it is to be given up; a step takes some nanoseconds.
 const STEPS: i32 = 10_000;
@@ -218,6 +219,60 @@ impl Reader {
             |row| row::unsigned(row, 0),
         )?;
         Ok(drops.into_iter().sum())
+    }
+
+    /// PFC counters that a filter lets through, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    // PFC-op.1
+    pub fn pfc_counters(&self, filter: &PfcFilter) -> Result<Page<PfcRow>, StoreError> {
+        // One more than asked for shows whether something follows.
+        let most = filter.limit.saturating_add(1);
+        let rules = self.pfc_rules();
+        let rows = pfc::find(&self.connection, filter, most, &rules)
+            .map_err(|error| StoreError::database(&self.path, error))?;
+        Ok(page(rows, filter.limit, |row| row.place))
+    }
+
+    /// One PFC counter by its number in its session, and its readings for charts, the oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn pfc_history(
+        &self,
+        session: SessionId,
+        number: u64,
+    ) -> Result<Option<(PfcRow, Vec<PfcPoint>)>, StoreError> {
+        pfc::history(&self.connection, session, number, &self.pfc_rules())
+            .map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// How many PFC counters of a session there are, or of all.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn pfc_count(&self, session: Option<SessionId>) -> Result<u64, StoreError> {
+        pfc::count(&self.connection, session)
+            .map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// What is known of the PFC counters of sessions, each looked up once. Of a session whose facts
+    /// cannot be read nothing is known.
+    fn pfc_rules(&self) -> impl Fn(SessionId) -> PfcRules {
+        let known = std::cell::RefCell::new(std::collections::BTreeMap::new());
+        move |session: SessionId| {
+            *known.borrow_mut().entry(session).or_insert_with(|| {
+                let facts: Option<String> = self
+                    .connection
+                    .prepare_cached("SELECT facts FROM sessions WHERE id = ?")
+                    .and_then(|mut query| query.query_row([signed(session.0)], |row| row.get(0)))
+                    .ok();
+                let value = facts.and_then(|facts| serde_json::from_str(&facts).ok());
+                let facts = value.and_then(|value| SessionFacts::from_json(&value));
+                facts.map_or_else(PfcRules::default, |facts| facts.rules.pfc)
+            })
+        }
     }
 
     /// Octets of the database that hold something, without its write-ahead log.

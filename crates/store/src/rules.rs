@@ -1,8 +1,9 @@
 //! What is known of a Transport Session from its start: who the peer is, and the rules by which its
 //! reports are judged. Both stand beside the archive, so that the same verdicts can be found again.
 
-use observe::collect;
+use observe::pfc::interval::Pace;
 use observe::profile::Lengths;
+use observe::{collect, pfc};
 use serde_json::{Map, Value, json};
 use wire::element::{DraftElement, Mapping};
 use wire::ipfix;
@@ -35,6 +36,32 @@ pub struct Rules {
     pub lengths: Lengths,
     /// The numbers of the elements.
     pub mapping: Mapping,
+    /// PFC counters.
+    pub pfc: PfcRules,
+}
+
+/// What bounds the PFC counters of a session, and what is known of them beside their records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcRules {
+    /// Counters that are kept.
+    pub counters_max: usize,
+    /// The most that any of them can count: the operator's word. Without it no interval is exact.
+    // PFC-sem.2
+    pub pace: Option<Pace>,
+}
+
+impl Default for PfcRules {
+    fn default() -> Self {
+        Self { counters_max: pfc::collect::Limits::default().counters_max, pace: None }
+    }
+}
+
+impl PfcRules {
+    /// The bounds.
+    #[must_use]
+    pub const fn limits(&self) -> pfc::collect::Limits {
+        pfc::collect::Limits { counters_max: self.counters_max }
+    }
 }
 
 impl Rules {
@@ -61,6 +88,8 @@ impl Rules {
             "templateDomainsMax": self.decoder.domains_max,
             "elementsLearnedMax": self.decoder.learned_max,
             "shorterLengths": self.lengths == Lengths::Agreed,
+            "pfcCountersMax": self.pfc.counters_max,
+            "pfcIncrementsPerSecondMax": self.pfc.pace.map(Pace::get),
             "pen": self.mapping.pen(),
             "elements": ids,
         })
@@ -98,9 +127,31 @@ impl Rules {
                 true => Lengths::Agreed,
                 false => Lengths::Full,
             },
-            mapping: Mapping::with_ids(pen, &ids.collect::<Option<Vec<_>>>()?).ok()?,
+            pfc: PfcRules {
+                // Sessions from before had no PFC counters.
+                counters_max: size("pfcCountersMax").unwrap_or(PfcRules::default().counters_max),
+                pace: value
+                    .get("pfcIncrementsPerSecondMax")
+                    .and_then(Value::as_u64)
+                    .and_then(Pace::per_second),
+            },
+            mapping: mapping(pen, ids.collect::<Option<Vec<_>>>()?)?,
         })
     }
+}
+
+/// The numbers that stood in facts. What was written before there was an extension of ours has no
+/// number for it, and may have given its own to another element.
+fn mapping(pen: u32, mut ids: Vec<(DraftElement, u16)>) -> Option<Mapping> {
+    let extensions = DraftElement::ALL.into_iter().filter(|element| element.is_extension());
+    for element in extensions {
+        let taken = |id| ids.iter().any(|(_, other)| *other == id);
+        if ids.iter().all(|(other, _)| *other != element) && taken(element.default_id()) {
+            let free = (1..=0x7fff).rev().find(|id| !taken(*id))?;
+            ids.push((element, free));
+        }
+    }
+    Mapping::with_ids(pen, &ids).ok()
 }
 
 impl SessionFacts {
@@ -163,5 +214,19 @@ mod tests {
         assert_eq!(SessionFacts::from_json(&facts.to_json()), Some(facts.clone()));
         facts.rules = Rules::default();
         assert_eq!(SessionFacts::from_json(&facts.to_json()), Some(facts));
+    }
+
+    #[test]
+    fn facts_from_before_the_extension_are_read_whatever_had_its_number() {
+        for given in [32, 33] {
+            let mut rules = Rules::default().to_json();
+            let elements = rules["elements"].as_object_mut().unwrap();
+            assert!(elements.remove("pfcCounterInstanceId").is_some());
+            elements.insert("pfcControlFrameTotalCount".into(), given.into());
+            let read = Rules::from_json(&rules).expect("facts").mapping;
+            assert_eq!(read.id(DraftElement::PfcControlFrameTotalCount).id, given);
+            let extension = read.id(DraftElement::PfcCounterInstanceId).id;
+            assert_eq!(extension == 33, given != 33);
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::StoreError;
 pub(crate) const DATABASE: &str = "results.db";
 
 /// The version of the tables (`user_version`).
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 /// Readers wait this long for a writer in the rare moments when they have to.
 const BUSY: Duration = Duration::from_secs(5);
@@ -183,13 +183,18 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
             let tables = connection.transaction().map_err(failed)?;
             tables.execute_batch(TABLES).map_err(failed)?;
             tables.execute_batch(TABLES_OF_2).map_err(failed)?;
+            tables.execute_batch(crate::pfc::TABLES).map_err(failed)?;
             tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;
             tables.commit().map_err(failed)?;
         }
-        1 => {
+        old @ (1 | 2) => {
             journal(&connection).map_err(failed)?;
             let tables = connection.transaction().map_err(failed)?;
-            for part in [FROM_1, TABLES_OF_2, COUNTED] {
+            let parts: &[_] = match old {
+                1 => &[FROM_1, TABLES_OF_2, COUNTED, crate::pfc::TABLES],
+                _ => &[crate::pfc::TABLES],
+            };
+            for part in parts {
                 tables.execute_batch(part).map_err(failed)?;
             }
             tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;

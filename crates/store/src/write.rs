@@ -14,7 +14,8 @@ use rusqlite::{
 use crate::archive::Mark;
 use crate::row::{self, EPOCH_COLUMNS, contradiction_number, qualifications, signed};
 use crate::{
-    Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, marks, schema,
+    Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, marks, pfc,
+    schema,
 };
 
 /// The database of results in a directory of which it is the only writer.
@@ -44,6 +45,10 @@ pub struct Retained {
     pub epochs_removed: u64,
     /// Readings for charts.
     pub readings_removed: u64,
+    /// PFC counters.
+    pub pfc_counters_removed: u64,
+    /// Readings of PFC counters for charts.
+    pub pfc_readings_removed: u64,
     /// Sessions of which nothing was left.
     pub sessions_removed: u64,
     /// Octets of the database that hold something now, without its write-ahead log.
@@ -116,7 +121,7 @@ impl Store {
         let publishes = |change: &Change| match change {
             Change::Epoch(state) => state.outcome != Outcome::Active,
             Change::SessionClosed { .. } => true,
-            Change::Refused { .. } | Change::CollectorDrop { .. } => false,
+            Change::Refused { .. } | Change::CollectorDrop { .. } | Change::Pfc(_) => false,
         };
         self.transaction(changes.iter().any(publishes), |transaction, limits| {
             // Before the changes: one that ends a session also ends its mark.
@@ -194,7 +199,16 @@ impl Store {
                 retained.readings_removed += removed;
             }
         }
+        if let Some(time) = readings {
+            while let removed @ 1.. = self.remove_pfc_points(time)? {
+                retained.pfc_readings_removed += removed;
+            }
+        }
         if let Some(time) = results {
+            while let (counters @ 1.., readings) = self.remove_pfc_counters(time)? {
+                retained.pfc_counters_removed += counters;
+                retained.pfc_readings_removed += readings;
+            }
             while let (epochs @ 1.., readings) = self
                 .transaction(false, |transaction, _| remove_epochs(transaction, time, at_a_time))?
             {
@@ -222,11 +236,18 @@ impl Store {
             if readings > 0 {
                 continue;
             }
+            let points = self.remove_pfc_points(i64::MAX)?;
+            retained.pfc_readings_removed += points;
+            if points > 0 {
+                continue;
+            }
             let (epochs, _) = self.transaction(false, |transaction, _| {
                 remove_epochs(transaction, i64::MAX, at_a_time)
             })?;
             retained.epochs_removed += epochs;
-            if epochs == 0 {
+            let (counters, _) = self.remove_pfc_counters(i64::MAX)?;
+            retained.pfc_counters_removed += counters;
+            if epochs == 0 && counters == 0 {
                 break;
             }
         }
@@ -241,6 +262,21 @@ impl Store {
                  WHERE received_ms < ?1 ORDER BY received_ms LIMIT ?2)",
                 [before_ms, most],
             )?)
+        })
+    }
+
+    // PFC-sec.1
+    fn remove_pfc_points(&mut self, before_ms: i64) -> Result<u64, StoreError> {
+        self.transaction(false, |transaction, _| {
+            count(pfc::remove_points(transaction, before_ms, signed(REMOVED_AT_A_TIME))?)
+        })
+    }
+
+    fn remove_pfc_counters(&mut self, before_ms: i64) -> Result<(u64, u64), StoreError> {
+        self.transaction(false, |transaction, _| {
+            let most = signed(REMOVED_AT_A_TIME);
+            let (counters, points) = pfc::remove_counters(transaction, before_ms, most)?;
+            Ok((count(counters)?, count(points)?))
         })
     }
 
@@ -337,6 +373,7 @@ fn apply(
             spans.add(place, &state.epoch.latest.snapshot);
             Ok(())
         }
+        Change::Pfc(state) => pfc::write(transaction, limits, state),
         Change::SessionClosed { session, closed_ms, reason } => {
             end_epochs(transaction, Some(*session), *closed_ms)?;
             let mut close = transaction.prepare_cached(
@@ -617,8 +654,9 @@ fn remove_epochs(
 /// Takes out sessions that were closed before a time and have no epoch left.
 fn remove_sessions(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Result<u64> {
     const OLD: &str = "closed_ms < ?1 AND NOT EXISTS \
-        (SELECT 1 FROM epochs WHERE epochs.session = sessions.id)";
-    for table in ["refusals", "collector_drops", "outcomes"] {
+        (SELECT 1 FROM epochs WHERE epochs.session = sessions.id) AND NOT EXISTS \
+        (SELECT 1 FROM pfc_counters WHERE pfc_counters.session = sessions.id)";
+    for table in ["refusals", "collector_drops", "outcomes", "pfc_counts"] {
         let sql =
             format!("DELETE FROM {table} WHERE session IN (SELECT id FROM sessions WHERE {OLD})");
         transaction.execute(&sql, [before_ms])?;

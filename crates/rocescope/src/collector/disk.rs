@@ -90,6 +90,8 @@ impl Disk {
             history_age_max_ms: days_ms(limits.history_days_max),
             history_per_epoch_max: limits.history_per_epoch_max,
             octets_max: limits.results_octets_max,
+            pfc_history_interval_ms: limits.pfc_history_interval_s.saturating_mul(1000),
+            pfc_history_per_counter_max: limits.pfc_history_max,
         };
         let waiting = limits.archive_waiting_octets_max;
         let raw = ArchiveLimits {
@@ -129,7 +131,7 @@ impl Sink for Disk {
         let publishes = |change: &Change| match change {
             Change::Epoch(state) => state.outcome != Outcome::Active,
             Change::SessionClosed { .. } => true,
-            Change::Refused { .. } | Change::CollectorDrop { .. } => false,
+            Change::Refused { .. } | Change::CollectorDrop { .. } | Change::Pfc(_) => false,
         };
         let handed_over = match changes.iter().any(publishes) {
             true => self.archive.sync(),
@@ -184,6 +186,12 @@ impl Sink for Disk {
                 "beyond their time or room: {epochs} epochs, {readings} readings and {} sessions \
                  are taken out",
                 store.sessions_removed
+            );
+        }
+        if store.pfc_counters_removed > 0 || store.pfc_readings_removed > 0 {
+            info!(
+                "beyond their time or room: {} PFC counters and {} of their readings are taken out",
+                store.pfc_counters_removed, store.pfc_readings_removed
             );
         }
         if archive.segments_removed > 0 {

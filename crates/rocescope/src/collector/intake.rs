@@ -17,6 +17,7 @@ use observe::collect::{self, Session, Verdict};
 use observe::outcome::Outcome;
 use observe::profile::{Binding, BindingError, Lengths};
 use observe::report::Report;
+use store::PfcRules;
 use store::archive::Entry;
 use wire::element::Mapping;
 use wire::ipfix::{
@@ -25,9 +26,10 @@ use wire::ipfix::{
 };
 
 use super::greeting::Greeting;
+use super::pfc::{self, Judged, PfcCounters};
 use super::raw::{Part, Raw};
 use super::refusal::Refusal;
-use super::sink::{Change, EpochState, SessionId};
+use super::sink::{Change, EpochState, PfcState, SessionId};
 
 /// Stands for all Observation Domains beyond those that are counted one by one: 0 names no domain
 /// (RFC 7011, section 3.1).
@@ -41,6 +43,8 @@ pub struct Bounds {
     pub decoder: wire::ipfix::Limits,
     /// What is kept of epochs.
     pub session: collect::Limits,
+    /// What is kept of PFC counters, and what is known of them.
+    pub pfc: PfcRules,
     /// Malformed messages, one after the other, that end the session.
     pub malformed_in_a_row_max: u64,
 }
@@ -72,6 +76,10 @@ pub struct Counts {
     pub accepted: u64,
     /// The latest report once more.
     pub repeated: u64,
+    /// Readings of PFC counters that were taken.
+    pub pfc_accepted: u64,
+    /// The latest reading of a PFC counter once more.
+    pub pfc_repeated: u64,
     /// Refused records, in the order of [`Refusal::ALL`].
     pub refused: [u64; Refusal::ALL.len()],
 }
@@ -166,6 +174,9 @@ struct Reading {
     reports: Vec<(u64, Report)>,
     /// Epochs that reports in these octets changed.
     touched: Vec<(u32, u64)>,
+    pfc: PfcCounters,
+    /// PFC counters of which these octets had a reading.
+    pfc_touched: Vec<usize>,
     /// Refused in these octets.
     refused: BTreeMap<(u32, Refusal), u64>,
     /// The domains under which something was refused, and how many of them there may be.
@@ -209,6 +220,8 @@ impl Intake {
                 counts: Counts::default(),
                 reports: Vec::new(),
                 touched: Vec::new(),
+                pfc: PfcCounters::new(mapping, bounds.pfc),
+                pfc_touched: Vec::new(),
                 refused: BTreeMap::new(),
                 refused_domains: BTreeSet::new(),
                 refused_domains_max: bounds.session.domains_max.saturating_mul(2),
@@ -252,6 +265,7 @@ impl Intake {
             self.decoder.hand_over(domain, &mut self.refused);
             for kind in [TemplateKind::Template, TemplateKind::Options] {
                 self.reading.bindings.remove(&(domain, kind));
+                self.reading.pfc.withdraw(domain, kind, None);
                 out.raw.push(Part::Withdrawn { domain, kind, template: None });
             }
         }
@@ -276,6 +290,7 @@ impl Intake {
         self.reading.counts.octets += octets.len() as u64;
         let done = self.messages(octets, now_ms, out);
         self.reading.states(now_ms, out);
+        self.reading.pfc_states(now_ms, out);
         self.reading.refusals(out);
         done
     }
@@ -410,9 +425,11 @@ impl Intake {
     /// its own which starts anew when it is full.
     fn refuse_all(&mut self, domain: u32, octets: &[u8], refusal: Refusal) {
         let mut records = 0_u64;
+        let mapping = self.mapping;
         let mut visit = |event: Event<'_>| {
             if let Event::Data(set) = event
-                && set.layout.kind() == TemplateKind::Template
+                && (set.layout.kind() == TemplateKind::Template
+                    || pfc::is_meant(set.layout, &mapping))
             {
                 records += set.records.count() as u64;
             }
@@ -447,10 +464,12 @@ impl Reading {
                 if let Some(bindings) = self.bindings.get_mut(&(domain, kind)) {
                     bindings.remove(&template);
                 }
+                self.pfc.withdraw(domain, kind, Some(template));
                 out.raw.push(Part::Withdrawn { domain, kind, template: Some(template) });
             }
             Event::AllWithdrawn { kind } => {
                 self.bindings.remove(&(domain, kind));
+                self.pfc.withdraw(domain, kind, None);
                 out.raw.push(Part::Withdrawn { domain, kind, template: None });
             }
             Event::Data(set) => self.data(domain, set, now_ms, out),
@@ -489,6 +508,17 @@ impl Reading {
                 format!("template {template}: {error}; its records are refused")
             });
         }
+        // PFC-rec.1: what has the profile's elements beside is the profile's.
+        let refused = match &binding {
+            Err(error) if is_other(error) => self.pfc.bind(domain, layout),
+            _ => None,
+        };
+        if let Some(error) = refused {
+            let template = layout.id();
+            self.tell(out, "pfcTemplate", || {
+                format!("template {template}: {error}; its PFC records are refused")
+            });
+        }
         match other_number(layout, &self.mapping) {
             Some(pen) => {
                 self.elsewhere.insert((domain, layout.id()), pen);
@@ -514,6 +544,7 @@ impl Reading {
             Some(Err(error)) if !is_other(error) => {
                 return self.refuse(domain, Refusal::Template, set.records.count() as u64);
             }
+            _ if self.pfc.has(domain, set.layout) => return self.pfc_data(domain, &set, out),
             _ => {
                 let (template, records) = (set.layout.id(), set.records.count() as u64);
                 self.counts.others += records;
@@ -570,6 +601,43 @@ impl Reading {
                 };
                 format!("report {id} of epoch {epoch} is refused: {why}")
             });
+        }
+    }
+
+    // PFC-id.3, PFC-rec.1, PFC-exp.1
+    fn pfc_data(&mut self, domain: u32, set: &DataSet<'_>, out: &mut Taken) {
+        let Self { pfc, counts, pfc_touched, .. } = self;
+        let mut refused = BTreeMap::new();
+        pfc.data(domain, set, &mut |judged| match judged {
+            Judged::Taken(at) => {
+                counts.pfc_accepted += 1;
+                pfc_touched.push(at);
+            }
+            Judged::Repeated => counts.pfc_repeated += 1,
+            Judged::Refused(why) => {
+                refused.entry(why.refusal()).or_insert((0, why)).0 += 1;
+            }
+        });
+        for (refusal, (records, why)) in refused {
+            self.refuse(domain, refusal, records);
+            self.tell(out, refusal.word(), || format!("a PFC record is refused: {why}"));
+        }
+    }
+
+    /// Hands out how the PFC counters stand of which there was a reading: each once.
+    // PFC-op.1: of the others nothing is said.
+    fn pfc_states(&mut self, now_ms: u64, out: &mut Taken) {
+        self.pfc_touched.sort_unstable();
+        self.pfc_touched.dedup();
+        for at in self.pfc_touched.drain(..) {
+            let Some(counter) = self.pfc.counters().get(at) else { continue };
+            let state = PfcState {
+                session: self.id,
+                number: at as u64,
+                counter: counter.clone(),
+                received_ms: now_ms,
+            };
+            out.changes.push(Change::Pfc(Box::new(state)));
         }
     }
 

@@ -171,6 +171,7 @@ impl Shared {
             bounds: Bounds {
                 decoder: config.decoder_limits(),
                 session: config.session_limits(),
+                pfc: config.pfc_rules(),
                 malformed_in_a_row_max: limits.malformed_in_a_row_max,
             },
             pace: Pace {
@@ -313,6 +314,7 @@ async fn session(
             decoder: shared.bounds.decoder,
             lengths: Lengths::Full,
             mapping: shared.mapping,
+            pfc: shared.bounds.pfc,
         },
     };
     let Ok(id) = shared.writer.open(facts).await else { return };

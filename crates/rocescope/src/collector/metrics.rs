@@ -213,7 +213,7 @@ impl Metrics {
 }
 
 /// What sessions count but refusals, in the order of [`numbers`].
-const COUNTS: [(&str, &str); 12] = [
+const COUNTS: [(&str, &str); 14] = [
     ("octets_total", "Octets received"),
     ("messages_total", "IPFIX messages received"),
     ("messages_malformed_total", "Messages discarded because their lengths make no sense"),
@@ -223,16 +223,18 @@ const COUNTS: [(&str, &str); 12] = [
     ("undecodable_sets_total", "Data Sets whose template is not known"),
     ("unknown_sets_total", "Sets with an id that has no meaning"),
     ("template_faults_total", "Templates and type records refused or ignored"),
-    ("records_other_total", "Records that have nothing of the profile"),
+    ("records_other_total", "Records that are no reports and no readings of PFC counters"),
     ("reports_accepted_total", "Reports accepted"),
     ("reports_repeated_total", "Reports that repeat the latest one"),
+    ("pfc_readings_accepted_total", "Readings of PFC counters accepted"),
+    ("pfc_readings_repeated_total", "Readings of PFC counters that repeat the latest one"),
 ];
 
-fn numbers(counts: &Counts) -> [u64; 12] {
+fn numbers(counts: &Counts) -> [u64; 14] {
     fields(&mut counts.clone()).map(|number| *number)
 }
 
-fn fields(counts: &mut Counts) -> [&mut u64; 12] {
+fn fields(counts: &mut Counts) -> [&mut u64; 14] {
     let Counts {
         octets,
         messages,
@@ -246,6 +248,8 @@ fn fields(counts: &mut Counts) -> [&mut u64; 12] {
         others,
         accepted,
         repeated,
+        pfc_accepted,
+        pfc_repeated,
         refused: _,
     } = counts;
     [
@@ -261,6 +265,8 @@ fn fields(counts: &mut Counts) -> [&mut u64; 12] {
         others,
         accepted,
         repeated,
+        pfc_accepted,
+        pfc_repeated,
     ]
 }
 

@@ -34,11 +34,21 @@ pub enum Refusal {
     Template,
     /// Its Observation Domain is not one of the peer's.
     ForeignDomain,
+    /// Its Template has the total of PFC frames and is not that of a PFC record.
+    // PFC-rec.1
+    PfcTemplate,
+    /// Its priority is above 7.
+    // PFC-id.3
+    PfcPriority,
+    /// No room for another PFC counter.
+    PfcCountersFull,
+    /// It is from before the latest reading of its PFC counter.
+    PfcEarlier,
 }
 
 impl Refusal {
     /// All of them, in the order of [`Refusal::index`].
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::Stale,
         Self::Inconsistent,
         Self::KeyChanged,
@@ -53,6 +63,10 @@ impl Refusal {
         Self::Field,
         Self::Template,
         Self::ForeignDomain,
+        Self::PfcTemplate,
+        Self::PfcPriority,
+        Self::PfcCountersFull,
+        Self::PfcEarlier,
     ];
 
     /// Its place in [`Refusal::ALL`].
@@ -77,6 +91,10 @@ impl Refusal {
             Self::Field => "fieldOutOfRange",
             Self::Template => "templateNotOfProfile",
             Self::ForeignDomain => "foreignDomain",
+            Self::PfcTemplate => "pfcTemplateNotOfRecord",
+            Self::PfcPriority => "pfcPriorityOutOfRange",
+            Self::PfcCountersFull => "pfcCountersFull",
+            Self::PfcEarlier => "pfcEarlierReading",
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-pub use store::{Change, EpochState, Rules, SessionFacts, SessionId};
+pub use store::{Change, EpochState, PfcState, Rules, SessionFacts, SessionId};
 
 use super::raw::Raw;
 

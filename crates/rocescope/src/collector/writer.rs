@@ -34,28 +34,34 @@ const REST_MAX: Duration = Duration::from_secs(2);
 /// How long a store that failed is left alone.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Changes that wait to be written, and of every epoch only how it stands last: one row is written
-/// for it, however many reports came.
+/// Changes that wait to be written, and of every epoch and PFC counter only how it stands last: one
+/// row is written for it, however many reports or readings came.
 #[derive(Debug, Default)]
 pub struct Pending {
     changes: Vec<Change>,
     /// Where the change of an epoch stands, by session, Observation Domain and epoch.
     epochs: HashMap<(SessionId, u32, u64), usize>,
+    /// Where the change of a PFC counter stands, by session and number.
+    pfc: HashMap<(SessionId, u64), usize>,
 }
 
 impl Pending {
     /// Adds a change, or puts it in the place of the one that it stands for as well. The end of a
     /// session stays behind everything that came of the session before.
     pub fn add(&mut self, change: Change) {
-        if let Change::Epoch(state) = &change {
-            let id = (state.session, state.domain, state.epoch.latest.epoch_id);
-            let place = *self.epochs.entry(id).or_insert(self.changes.len());
-            if let Some(earlier) = self.changes.get_mut(place) {
-                *earlier = change;
-                return;
+        let new = self.changes.len();
+        let place = match &change {
+            Change::Epoch(state) => {
+                let id = (state.session, state.domain, state.epoch.latest.epoch_id);
+                *self.epochs.entry(id).or_insert(new)
             }
+            Change::Pfc(state) => *self.pfc.entry((state.session, state.number)).or_insert(new),
+            _ => new,
+        };
+        match self.changes.get_mut(place) {
+            Some(earlier) => *earlier = change,
+            None => self.changes.push(change),
         }
-        self.changes.push(change);
     }
 
     /// What is to be written, in an order in which it may be.
@@ -67,6 +73,7 @@ impl Pending {
     pub fn clear(&mut self) {
         self.changes.clear();
         self.epochs.clear();
+        self.pfc.clear();
     }
 }
 

@@ -93,6 +93,16 @@ impl Collector {
         }
     }
 
+    /// The bounds of what one Transport Session says of PFC counters, and how fast one can count.
+    // PFC-sem.2
+    pub fn pfc_rules(&self) -> store::PfcRules {
+        let bits_per_second = self.limits.pfc_link_gbps_max.saturating_mul(1_000_000_000);
+        store::PfcRules {
+            counters_max: size(self.limits.pfc_counters_max),
+            pace: observe::pfc::interval::Pace::of_link(bits_per_second),
+        }
+    }
+
     /// The bounds of what one Transport Session makes the decoder keep.
     // SEQ-7.10
     pub fn decoder_limits(&self) -> wire::ipfix::Limits {

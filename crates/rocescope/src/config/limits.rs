@@ -162,6 +162,16 @@ limits! {
         "seconds for which a closed epoch is kept, to notice what contradicts it";
     reports_waiting_max = 524_288, 1, 10_000_000,
         "results that wait for the store, half of them for their turn; no session is read while all do";
+    pfc_counters_max = 65_536, 1, 10_000_000,
+        "PFC counters of one Transport Session";
+    pfc_link_gbps_max = 1_600, 0, 1_000_000,
+        "Gb/s of the fastest link with a PFC counter, so how fast one can count; 0 for not known";
+    pfc_history_interval_s = 60, 1, 86_400,
+        "seconds between two stored readings of one PFC counter that are kept for charts";
+    pfc_history_max = 256, 0, 100_000,
+        "readings of one PFC counter that are kept for charts";
+    pfc_metrics_max = 10_000, 0, 1_000_000,
+        "PFC counters that /metrics shows";
     archive_octets_max = 64 << 30, 1 << 20, 1 << 50,
         "octets of the raw archive, the oldest file going first";
     archive_days_max = 90, 1, 36_500,

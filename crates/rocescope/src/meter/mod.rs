@@ -2,7 +2,7 @@
 
 pub(crate) mod json;
 mod output;
-mod pfc;
+pub(crate) mod pfc;
 mod streams;
 pub(crate) mod table;
 

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use observe::pfc::collect::Counter;
+use observe::pfc::interval::{Interval, Rate, Sighting};
 use observe::pfc::qualify::{Condition, Qualification, Qualified};
 use observe::pfc::{Direction, Priority, Reading, Scope};
 use wire::pfc::Pfc;
@@ -101,6 +103,13 @@ impl PfcCounts {
 
 /// Appends a reading as one line.
 pub(super) fn json(out: &mut Vec<u8>, reading: &Reading) {
+    members(out, reading);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends an object with the members of a reading, and leaves it open for more.
+// PFC-id.1, PFC-id.3
+pub(crate) fn members(out: &mut Vec<u8>, reading: &Reading) {
     let Reading { scope, time_ms, total } = reading;
     let interface = match scope.direction {
         Direction::Received => "ingressPhysicalInterface",
@@ -113,5 +122,71 @@ pub(super) fn json(out: &mut Vec<u8>, reading: &Reading) {
     json::number(out, "pfcPriority", u64::from(scope.priority.get()));
     json::number(out, "observationTimeMilliseconds", *time_ms);
     json::number(out, "pfcControlFrameTotalCount", *total);
-    out.extend_from_slice(b"}\n");
+}
+
+/// What a collector says of a counter beside its latest reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judged<'a> {
+    /// Its Transport Session, where it is known.
+    pub(crate) session: Option<u64>,
+    /// Its number in the session.
+    pub(crate) number: u64,
+    /// What is known of it.
+    pub(crate) counter: &'a Counter,
+}
+
+/// Appends an object with the members of a counter's latest reading and what is known of it, and
+/// leaves it open for more.
+// PFC-sem.2
+pub(crate) fn counter(out: &mut Vec<u8>, judged: Judged<'_>) {
+    let Judged { session, number, counter } = judged;
+    members(out, &counter.latest.reading);
+    match counter.latest.known.instance {
+        Some(instance) => json::number(out, "pfcCounterInstanceId", instance),
+        None => out.extend_from_slice(b",\"pfcCounterInstanceId\":null"),
+    }
+    let further: String =
+        counter.further.octets().iter().map(|octet| format!("{octet:02x}")).collect();
+    json::text(out, "furtherScope", &further);
+    interval(out, counter.earlier.as_ref(), counter.interval());
+    json::number(out, "readings", counter.readings);
+    json::number(out, "counter", number);
+    match session {
+        Some(session) => json::number(out, "session", session),
+        None => out.extend_from_slice(b",\"session\":null"),
+    }
+}
+
+/// Appends what was counted between a reading and the next one, and how fast: a number or the
+/// reason why there is none.
+// PFC-sem.2, PFC-sem.3
+pub(crate) fn interval(out: &mut Vec<u8>, earlier: Option<&Sighting>, interval: Interval) {
+    out.extend_from_slice(b",\"interval\":{\"state\":");
+    match interval {
+        Interval::Exact(frames) => {
+            out.extend_from_slice(b"\"exact\"");
+            json::number(out, "value", frames.count());
+        }
+        Interval::Unknown(reason) => {
+            out.extend_from_slice(b"\"unknown\"");
+            json::text(out, "reason", reason.words());
+        }
+    }
+    match earlier {
+        Some(earlier) => json::number(out, "sinceMilliseconds", earlier.reading.time_ms),
+        None => out.extend_from_slice(b",\"sinceMilliseconds\":null"),
+    }
+    out.extend_from_slice(b"},\"rate\":{\"state\":");
+    match interval.rate() {
+        Rate::Exact(rate) => {
+            out.extend_from_slice(b"\"exact\",\"framesPerSecond\":");
+            // A quotient of whole numbers, of which the lower one is not 0: it has a form.
+            out.extend_from_slice(serde_json::Value::from(rate.get()).to_string().as_bytes());
+        }
+        Rate::Unknown(reason) => {
+            out.extend_from_slice(b"\"unknown\"");
+            json::text(out, "reason", reason.words());
+        }
+    }
+    out.push(b'}');
 }

@@ -7,6 +7,8 @@ use observe::profile::{Binding, BindingError};
 use store::Rules;
 use wire::ipfix::{DataSet, Decoder, Event, MessageHeader, TemplateKind, Transport};
 
+use crate::collector::pfc::{Judged, PfcCounters};
+
 /// What came of the records of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -15,6 +17,8 @@ pub(super) struct Counts {
     pub(super) accepted: u64,
     pub(super) repeated: u64,
     pub(super) refused: u64,
+    pub(super) pfc_accepted: u64,
+    pub(super) pfc_repeated: u64,
 }
 
 /// A session under its rules.
@@ -30,6 +34,7 @@ struct Reports {
     /// Where the fields stand in the templates of each domain.
     bindings: BTreeMap<(u32, u16), Result<Binding, BindingError>>,
     session: Session,
+    pfc: PfcCounters,
     counts: Counts,
 }
 
@@ -40,6 +45,7 @@ impl Judge {
             reports: Reports {
                 bindings: BTreeMap::new(),
                 session: Session::new(rules.epochs, seed),
+                pfc: PfcCounters::new(rules.mapping, rules.pfc),
                 counts: Counts::default(),
                 rules: rules.clone(),
             },
@@ -51,6 +57,7 @@ impl Judge {
     pub(super) fn forget_templates(&mut self) {
         self.decoder = decoder(&self.rules);
         self.reports.bindings.clear();
+        self.reports.pfc.forget_templates(None);
     }
 
     /// Takes a message that was received at a time.
@@ -116,6 +123,7 @@ impl Judge {
         // Nothing of the domain is in the archive until it is admitted again.
         self.decoder.forget(domain);
         self.reports.bindings.retain(|(other, _), _| *other != domain);
+        self.reports.pfc.forget_templates(Some(domain));
     }
 
     /// What came of it until now.
@@ -125,9 +133,9 @@ impl Judge {
 
     /// The session has ended.
     // SEQ-7.13
-    pub(super) fn end(self, out: &mut Vec<Retired>) -> Counts {
+    pub(super) fn end(self, out: &mut Vec<Retired>) -> (Counts, PfcCounters) {
         self.reports.session.end(&mut |retired| out.push(retired));
-        self.reports.counts
+        (self.reports.counts, self.reports.pfc)
     }
 }
 
@@ -141,9 +149,18 @@ impl Reports {
             // SEQ-7.1
             Event::Template { layout, .. } => {
                 let binding = Binding::new(layout, &self.rules.mapping, self.rules.lengths);
+                // PFC-rec.1, PFC-exp.1
+                if let Err(BindingError::NotProfile | BindingError::Options) = binding {
+                    _ = self.pfc.bind(domain, layout);
+                }
                 self.bindings.insert((domain, layout.id()), binding);
             }
-            Event::Withdrawn { template, .. } => _ = self.bindings.remove(&(domain, *template)),
+            Event::Withdrawn { kind, template } => {
+                self.bindings.remove(&(domain, *template));
+                self.pfc.withdraw(domain, *kind, Some(*template));
+            }
+            Event::AllWithdrawn { kind } => self.pfc.withdraw(domain, *kind, None),
+            Event::Data(set) if self.is_pfc(domain, set) => self.pfc_data(domain, set),
             Event::Data(set) if set.layout.kind() == TemplateKind::Template => {
                 self.data(domain, set, received_ms);
             }
@@ -151,6 +168,23 @@ impl Reports {
             // to it is never asked for.
             _ => {}
         }
+    }
+
+    /// Whether a set has readings of PFC counters; a template of reports has only reports.
+    fn is_pfc(&self, domain: u32, set: &DataSet<'_>) -> bool {
+        let of_reports = set.layout.kind() == TemplateKind::Template
+            && matches!(self.bindings.get(&(domain, set.layout.id())), Some(Ok(_)));
+        !of_reports && self.pfc.has(domain, set.layout)
+    }
+
+    // PFC-id.3, PFC-rec.1, PFC-sem.2
+    fn pfc_data(&mut self, domain: u32, set: &DataSet<'_>) {
+        let Self { pfc, counts, .. } = self;
+        pfc.data(domain, set, &mut |judged| match judged {
+            Judged::Taken(_) => counts.pfc_accepted += 1,
+            Judged::Repeated => counts.pfc_repeated += 1,
+            Judged::Refused(_) => counts.refused += 1,
+        });
     }
 
     fn data(&mut self, domain: u32, set: &DataSet<'_>, received_ms: u64) {

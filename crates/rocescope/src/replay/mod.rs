@@ -5,6 +5,9 @@
 //! beside it. The verdicts are then those of the collector, as long as the whole session is in the
 //! archive; where it is not, a warning says so. A plain IPFIX File is one session under the default
 //! rules, in which nothing is retired before its end.
+//!
+//! Behind the epochs of a session stand its PFC counters with their latest readings, and what lies
+//! between these and the ones before.
 // SEQ-7.18
 
 mod input;
@@ -52,8 +55,14 @@ pub struct Summary {
     pub accepted: u64,
     /// Reports that were the latest once more.
     pub repeated: u64,
-    /// Records of the profile that were refused.
+    /// Records of the profile, or of PFC counters, that were refused.
     pub refused: u64,
+    /// Readings of PFC counters that were taken.
+    pub pfc_accepted: u64,
+    /// Readings of PFC counters that were the latest once more.
+    pub pfc_repeated: u64,
+    /// PFC counters.
+    pub pfc_counters: u64,
     /// Epochs by outcome: complete, incomplete, invalid.
     pub epochs: [u64; 3],
 }
@@ -155,6 +164,8 @@ impl Summary {
         self.accepted += counts.accepted;
         self.repeated += counts.repeated;
         self.refused += counts.refused;
+        self.pfc_accepted += counts.pfc_accepted;
+        self.pfc_repeated += counts.pfc_repeated;
     }
 }
 
@@ -268,8 +279,9 @@ fn finish(
     output: &mut Output<'_, impl Write>,
 ) -> Result<judge::Counts, ReplayError> {
     let mut retired = Vec::new();
-    let counts = judge.end(&mut retired);
+    let (counts, pfc) = judge.end(&mut retired);
     output.epochs(session, retired).map_err(ReplayError::Output)?;
+    output.pfc(session, pfc.counters()).map_err(ReplayError::Output)?;
     Ok(counts)
 }
 

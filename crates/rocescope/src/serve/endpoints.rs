@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::answer::{Problem, shown};
 use super::parameters::Parameters;
-use super::{State, epochs, health, limits, metrics, sessions};
+use super::{State, epochs, health, limits, metrics, pfc, sessions};
 use crate::config::nearest;
 
 /// A path that is answered.
@@ -26,20 +26,32 @@ pub struct Endpoint {
 pub(super) const EPOCHS: &[&str] =
     &["outcome", "source", "destination", "qp", "since", "until", "limit", "cursor"];
 pub(super) const SESSIONS: &[&str] = &["limit", "cursor"];
+pub(super) const PFC: &[&str] = &[
+    "exporter",
+    "domain",
+    "interface",
+    "priority",
+    "direction",
+    "since",
+    "until",
+    "limit",
+    "cursor",
+];
 
 const fn endpoint(path: &'static str, parameters: &'static [&'static str]) -> Endpoint {
     Endpoint { path, parameters }
 }
 
 /// All of them.
-pub const ENDPOINTS: [Endpoint; 12] = [
+pub const ENDPOINTS: [Endpoint; 13] = [
     endpoint("/api/v1/epochs", EPOCHS),
     endpoint("/api/v1/epochs/{session}/{domain}/{epochId}", &[]),
     endpoint("/api/v1/epochs/{session}/{domain}/{epochId}/history", &[]),
     endpoint("/api/v1/sessions", SESSIONS),
     endpoint("/api/v1/limits", &[]),
     endpoint("/api/v1/summary", &[]),
-    endpoint("/api/v1/pfc", &[]),
+    endpoint("/api/v1/pfc", PFC),
+    endpoint("/api/v1/pfc/{session}/{counter}/history", &[]),
     endpoint("/api/v1/queues", &[]),
     endpoint("/api/openapi.json", &[]),
     endpoint("/metrics", &[]),
@@ -71,7 +83,8 @@ pub(super) fn router(state: Arc<State>) -> Router {
             "/api/v1/sessions" => get(sessions::list),
             "/api/v1/limits" => get(limits::get),
             "/api/v1/summary" => get(sessions::summary),
-            "/api/v1/pfc" => get(pfc),
+            "/api/v1/pfc" => get(pfc::list),
+            "/api/v1/pfc/{session}/{counter}/history" => get(pfc::history),
             "/api/v1/queues" => get(queues),
             "/api/openapi.json" => get(described),
             "/metrics" => get(metrics::get),
@@ -87,11 +100,6 @@ pub(super) fn router(state: Arc<State>) -> Router {
 async fn described(RawQuery(query): RawQuery) -> Result<Response, Problem> {
     Parameters::read(query.as_deref(), &[])?;
     Ok(super::answer::json(openapi().to_string().into_bytes()))
-}
-
-// PFC-op.1: a missing reading is no reading of zero, and no empty list stands for it.
-async fn pfc() -> Problem {
-    not_served("counters of priority flow control")
 }
 
 async fn queues() -> Problem {

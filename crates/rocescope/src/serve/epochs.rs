@@ -48,7 +48,7 @@ fn page(page: Page<EpochRow>, question: &str) -> Vec<u8> {
 }
 
 /// Ends an object with the cursor of what follows.
-fn next(body: &mut Vec<u8>, next: Option<String>) {
+pub(super) fn next(body: &mut Vec<u8>, next: Option<String>) {
     match next {
         Some(next) => json::text(body, "next", &next),
         None => body.extend_from_slice(b",\"next\":null"),

@@ -27,6 +27,8 @@ pub(super) async fn get(
             "resultsAgeMaxMilliseconds": number(results.results_age_max_ms),
             "historyAgeMaxMilliseconds": number(results.history_age_max_ms),
             "historyPerEpochMax": number(results.history_per_epoch_max),
+            "pfcHistoryIntervalMilliseconds": number(results.pfc_history_interval_ms),
+            "pfcHistoryPerCounterMax": number(results.pfc_history_per_counter_max),
             "databaseOctetsMax": number(results.octets_max),
             "databaseOctets": number(octets),
             "archiveAgeMaxMilliseconds": number(archive.age_max_ms),
@@ -52,7 +54,9 @@ fn limit((limit, value): (&Limit, u64)) -> Value {
 /// The unit is in the name, as everywhere.
 fn unit(name: &str) -> &'static str {
     let has = |part| name.split('_').any(|word| word == part);
-    if has("octets") {
+    if has("gbps") {
+        "gigabitsPerSecond"
+    } else if has("octets") {
         "octets"
     } else if has("ms") {
         "milliseconds"

@@ -12,6 +12,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 use super::Shared;
 use super::answer::{Problem, answer};
 use super::parameters::Parameters;
+use super::pfc;
 use crate::collector::{Row, Sort};
 
 /// What the interface counts of itself.
@@ -184,7 +185,8 @@ pub(super) async fn get(
 ) -> Result<Response, Problem> {
     Parameters::read(query.as_deref(), &[])?;
     let rows = [state.metrics.rows(), state.counts.rows()].concat();
-    match text(PREFIX, rows) {
+    let totals = pfc::totals(&state, PREFIX).await;
+    match text(PREFIX, rows).and_then(|text| Ok(text + &totals?)) {
         Ok(text) => Ok(answer(StatusCode::OK, KIND, text.into_bytes())),
         Err(problem) => Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, problem)),
     }

@@ -18,6 +18,7 @@ pub(crate) mod local;
 mod metrics;
 mod paced;
 mod parameters;
+mod pfc;
 mod pool;
 mod sessions;
 

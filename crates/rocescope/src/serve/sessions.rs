@@ -16,6 +16,7 @@ struct Found {
     outcomes: Vec<(Outcome, u64)>,
     refused: Vec<(String, u64)>,
     dropped: u64,
+    pfc_counters: u64,
 }
 
 /// The one question to this listing.
@@ -53,10 +54,11 @@ fn found(reader: &Reader, row: SessionRow) -> Result<Found, StoreError> {
     }
     let dropped = reader.collector_drops(session)?;
     let dropped = dropped.into_iter().fold(0, |all: u64, (_, more)| all.saturating_add(more));
-    Ok(Found { outcomes: reader.outcomes(session)?, row, refused, dropped })
+    let pfc_counters = reader.pfc_count(Some(session))?;
+    Ok(Found { outcomes: reader.outcomes(session)?, row, refused, dropped, pfc_counters })
 }
 
-fn session(Found { row, outcomes, refused, dropped }: Found) -> Value {
+fn session(Found { row, outcomes, refused, dropped, pfc_counters }: Found) -> Value {
     let facts = &row.facts;
     let fingerprint: String =
         facts.fingerprint.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -73,6 +75,7 @@ fn session(Found { row, outcomes, refused, dropped }: Found) -> Value {
         "closedMilliseconds": row.closed_ms.map(number),
         "reason": row.reason,
         "epochs": counted(&outcomes),
+        "pfcCounters": number(pfc_counters),
         "refused": by_kind(refused),
         "collectorDrops": number(dropped),
     })
@@ -100,7 +103,7 @@ pub(super) async fn summary(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     Parameters::read(query.as_deref(), &[])?;
-    let (outcomes, (open, closed), refused, dropped) = state
+    let (outcomes, (open, closed), refused, dropped, pfc_counters) = state
         .pool
         .read(|reader| {
             Ok((
@@ -108,6 +111,7 @@ pub(super) async fn summary(
                 reader.counts_of_sessions()?,
                 reader.refusals_by_kind()?,
                 reader.all_collector_drops()?,
+                reader.pfc_count(None)?,
             ))
         })
         .await?;
@@ -119,6 +123,7 @@ pub(super) async fn summary(
     };
     let body = json!({
         "epochs": counted(&outcomes),
+        "pfcCounters": number(pfc_counters),
         "sessions": { "open": number(open), "closed": number(closed) },
         "refused": by_kind(refused),
         "collectorDrops": number(dropped),

@@ -298,11 +298,11 @@ async fn only_get_and_head_are_answered_and_an_unknown_path_is_told_with_the_nea
     site.stop().await;
 }
 
-// PFC-op.1: a missing reading is not zero, and no empty list stands for it.
+// What is not kept was not necessarily not there.
 #[tokio::test]
 async fn what_is_not_kept_is_no_empty_list() {
     let site = Site::new("not_kept", "", "").start().await;
-    for target in ["/api/v1/pfc", "/api/v1/queues", "/api/v1/pfc?limit=1"] {
+    for target in ["/api/v1/queues", "/api/v1/queues?limit=1"] {
         let answer = site.ask("GET", target).await;
         assert_eq!(answer.status, 501, "{target}");
         let detail = answer.json()["detail"].as_str().unwrap().to_owned();
@@ -385,6 +385,8 @@ async fn every_bound_is_told_with_its_value_default_unit_and_meaning() {
     let epochs = find("limits.epochs_max");
     assert_eq!((&epochs["value"], &epochs["default"]), (&json!(5), &json!(1_000_000)));
     assert_eq!(epochs["unit"], "count");
+    assert_eq!(find("limits.pfc_link_gbps_max")["unit"], "gigabitsPerSecond");
+    assert_eq!(find("limits.pfc_history_interval_s")["unit"], "seconds");
     assert_eq!(find("limits.archive_octets_max")["unit"], "octets");
     assert_eq!(find("limits.http_query_timeout_ms")["unit"], "milliseconds");
     assert_eq!(find("limits.handshake_timeout_s")["unit"], "seconds");

@@ -9,5 +9,6 @@ mod description;
 #[allow(dead_code, reason = "shared with the tests of what comes in")]
 mod export;
 mod health;
+mod pfc;
 mod program;
 mod site;

@@ -6,6 +6,7 @@ mod find;
 mod full;
 mod killed;
 mod marks;
+mod pfc;
 mod retention;
 mod support;
 mod torn;

@@ -20,6 +20,7 @@ fn bounds() -> Bounds {
     Bounds {
         decoder: wire::ipfix::Limits::default(),
         session: collect::Limits { inactivity_ms: 1_000, ..collect::Limits::default() },
+        pfc: PfcRules::default(),
         malformed_in_a_row_max: 3,
     }
 }
@@ -135,7 +136,7 @@ fn an_epoch_is_active_until_its_final_report_and_complete_with_it() {
     let out = taken(&mut intake, rest, 10);
     assert_eq!(epochs(&out.changes), [(1, 1, 3, Outcome::Complete)]);
     assert_eq!(out.notes, [""; 0]);
-    assert_eq!((intake.counts().accepted, intake.counts().refused), (3, [0; 14]));
+    assert_eq!((intake.counts().accepted, intake.counts().refused), (3, [0; 18]));
     // What was told is not told again.
     let end = ended(intake, 20);
     let closed = Change::SessionClosed { session: SESSION, closed_ms: 20, reason: "over".into() };

@@ -1,0 +1,210 @@
+//! PFC counters: the latest reading of each, what lies between it and the one before, and some of
+//! its readings (PFC draft).
+//!
+//! A counter of which no reading came is not in the listing: that is no zero. Counters of different
+//! priorities are never added up, for one frame can count under several.
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use observe::pfc::Direction;
+use observe::pfc::interval::{Interval, Reason};
+use prometheus::TextEncoder;
+use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
+use store::{Page, PfcFilter, PfcPoint, PfcRow, SessionId};
+
+use super::answer::{Problem, json};
+use super::parameters::{Parameters, digits};
+use super::{Shared, State as Served, cursor, endpoints, epochs};
+use crate::meter::json;
+use crate::meter::pfc::{self, Judged};
+
+const DIRECTIONS: [(&str, Direction); 2] = [
+    (Direction::Received.word(), Direction::Received),
+    (Direction::Transmitted.word(), Direction::Transmitted),
+];
+
+/// `GET /api/v1/pfc`.
+// PFC-op.1
+pub(super) async fn list(
+    State(state): Shared,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let parameters = Parameters::read(query.as_deref(), endpoints::PFC)?;
+    let (filter, question) = filter(&state, &parameters)?;
+    let body =
+        state.pool.read(move |reader| Ok(page(reader.pfc_counters(&filter)?, &question))).await?;
+    Ok(json(body))
+}
+
+/// What is asked for, and the question without the page.
+fn filter(state: &Served, parameters: &Parameters) -> Result<(PfcFilter, String), Problem> {
+    let narrow = |name| {
+        let number = parameters.number(name, 0..=u32::MAX.into())?;
+        Ok::<_, Problem>(number.and_then(|number| u32::try_from(number).ok()))
+    };
+    let question = PfcFilter {
+        exporter: parameters.parsed("exporter", "the name of a peer", |name| Some(name.into()))?,
+        domain: narrow("domain")?,
+        interface: narrow("interface")?,
+        direction: parameters.word("direction", &DIRECTIONS)?,
+        // PFC-id.3
+        priority: parameters.number("priority", 0..=7)?.and_then(|n| u8::try_from(n).ok()),
+        since_ms: parameters.number("since", 0..=u64::MAX)?,
+        until_ms: parameters.number("until", 0..=u64::MAX)?,
+        ..PfcFilter::default()
+    };
+    let asked = format!("{question:?}");
+    let limit = state.limit(parameters)?;
+    let cursor = epochs::place(parameters, &asked)?;
+    Ok((PfcFilter { limit, cursor, ..question }, asked))
+}
+
+/// Many rows take their time: this runs where a query runs.
+fn page(page: Page<PfcRow>, question: &str) -> Vec<u8> {
+    let mut body = b"{\"pfc\":[".to_vec();
+    for (n, row) in page.rows.iter().enumerate() {
+        if n > 0 {
+            body.push(b',');
+        }
+        counter(&mut body, row);
+    }
+    body.push(b']');
+    epochs::next(&mut body, page.next.map(|place| cursor::cursor(question, place)));
+    body
+}
+
+/// Appends a counter.
+// PFC-sem.2
+fn counter(body: &mut Vec<u8>, row: &PfcRow) {
+    open_counter(body, row);
+    body.push(b'}');
+}
+
+fn open_counter(body: &mut Vec<u8>, row: &PfcRow) {
+    let state = &row.state;
+    let session = Some(state.session.0);
+    pfc::counter(body, Judged { session, number: state.number, counter: &state.counter });
+    json::text(body, "exporter", &row.peer);
+    json::number(body, "receivedMilliseconds", state.received_ms);
+}
+
+/// What stands in a path for a counter.
+type Segments = Result<Path<[String; 2]>, PathRejection>;
+
+/// `GET /api/v1/pfc/{session}/{counter}/history`.
+pub(super) async fn history(
+    State(state): Shared,
+    path: Segments,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    Parameters::read(query.as_deref(), &[])?;
+    let Path([session, number]) = path.map_err(|rejection| {
+        let detail = format!("{}, expected numbers in the path", rejection.body_text());
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    })?;
+    let read = |name, text: &str| {
+        digits(text).ok_or_else(|| Problem::parameter(name, text, &format!("0 to {}", u64::MAX)))
+    };
+    let (session, number) = (read("session", &session)?, read("counter", &number)?);
+    let found =
+        state.pool.read(move |reader| reader.pfc_history(SessionId(session), number)).await?;
+    let Some((row, points)) = found else {
+        let detail = format!("no PFC counter {number} of session {session} is stored");
+        return Err(Problem::new(StatusCode::NOT_FOUND, detail));
+    };
+    let mut body = Vec::new();
+    open_counter(&mut body, &row);
+    body.extend_from_slice(b",\"points\":[");
+    let mut before: Option<&PfcPoint> = None;
+    for point in &points {
+        if before.is_some() {
+            body.push(b',');
+        }
+        append_point(&mut body, point, before);
+        before = Some(point);
+    }
+    body.extend_from_slice(b"]}");
+    Ok(json(body))
+}
+
+/// Appends a reading. What lies between it and the point before is known by the same rule as what
+/// lies between two readings that followed each other.
+// PFC-sem.2, PFC-sem.3
+fn append_point(body: &mut Vec<u8>, point: &PfcPoint, before: Option<&PfcPoint>) {
+    let PfcPoint { received_ms, sighting } = point;
+    let between = match before {
+        Some(before) => Interval::between(&before.sighting, sighting),
+        None => Interval::Unknown(Reason::NoEarlier),
+    };
+    body.extend_from_slice(b"{\"record\":\"pfcPoint\"");
+    json::number(body, "receivedMilliseconds", *received_ms);
+    json::number(body, "observationTimeMilliseconds", sighting.reading.time_ms);
+    json::number(body, "pfcControlFrameTotalCount", sighting.reading.total);
+    pfc::interval(body, before.map(|before| &before.sighting), between);
+    body.push(b'}');
+}
+
+/// What the totals are for those who scrape them.
+const ABOUT: &str = "Latest total of a PFC counter, as its exporter sent it: frames whose vector \
+     had the bit of this priority set. One frame can count under several priorities, so a sum over \
+     them is no number of frames; a total that grew can have been reset in between";
+
+/// The raw totals of counters whose sessions are open, with their scopes as labels, in the text
+/// format of Prometheus; at most as many as [`crate::config::CollectorLimits`] says, the newest
+/// counters first. Nothing where the store cannot be read now: that is no zero.
+// PFC-op.1, PFC-count.3
+pub(super) async fn totals(state: &Served, prefix: &str) -> Result<String, String> {
+    let limit = usize::try_from(state.config.limits.pfc_metrics_max).unwrap_or(usize::MAX);
+    if limit == 0 {
+        return Ok(String::new());
+    }
+    let filter = PfcFilter { open_only: true, limit, ..PfcFilter::default() };
+    let Ok(page) = state.pool.read(move |reader| reader.pfc_counters(&filter)).await else {
+        return Ok(String::new());
+    };
+    if page.rows.is_empty() {
+        return Ok(String::new());
+    }
+    let mut family = MetricFamily::default();
+    family.set_name(format!("{prefix}_pfc_control_frames_total"));
+    family.set_help(ABOUT.into());
+    family.set_field_type(MetricType::COUNTER);
+    for row in &page.rows {
+        family.mut_metric().push(metric(row));
+    }
+    TextEncoder::new().encode_to_string(&[family]).map_err(|error| error.to_string())
+}
+
+fn metric(row: &PfcRow) -> Metric {
+    let counter = &row.state.counter;
+    let reading = &counter.latest.reading;
+    let scope = &reading.scope;
+    let further: String =
+        counter.further.octets().iter().map(|octet| format!("{octet:02x}")).collect();
+    let labels = [
+        ("exporter", row.peer.clone()),
+        ("session", row.state.session.0.to_string()),
+        ("domain", scope.domain.to_string()),
+        ("point", scope.point.to_string()),
+        ("interface", scope.interface.to_string()),
+        ("direction", scope.direction.word().to_owned()),
+        ("priority", scope.priority.get().to_string()),
+        ("further_scope", further),
+    ];
+    let mut metric = Metric::default();
+    let mut value = Counter::default();
+    // The format has floating point numbers; what is beyond 2^53 is rounded in every reader.
+    #[expect(clippy::cast_precision_loss, reason = "the format's own")]
+    value.set_value(reading.total as f64);
+    metric.set_counter(value);
+    let pairs = labels.into_iter().map(|(name, value)| {
+        let mut pair = LabelPair::default();
+        pair.set_name(name.into());
+        pair.set_value(value);
+        pair
+    });
+    metric.set_label(pairs.collect());
+    metric
+}

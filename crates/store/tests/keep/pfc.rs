@@ -1,0 +1,156 @@
+//! PFC counters: what is kept of them, how they are found, and what goes.
+
+use observe::pfc::collect::Counter;
+use observe::pfc::instance::InstanceId;
+use observe::pfc::interval::{Interval, Known, Pace, Reason, Sighting};
+use observe::pfc::record::FurtherScope;
+use observe::pfc::{Direction, Priority, Reading, Scope};
+use rusqlite::Connection;
+use store::{Change, PfcFilter, PfcRules, PfcState, Reader, Rules, SessionFacts, SessionId};
+use store::{Store, StoreLimits};
+
+use crate::support::{Scratch, facts};
+
+fn vouched() -> SessionFacts {
+    let pfc = PfcRules { pace: Pace::per_second(1_000_000), ..PfcRules::default() };
+    SessionFacts { rules: Rules { pfc, ..facts().rules }, ..facts() }
+}
+
+fn sighting(interface: u32, time_ms: u64, total: u64, instance: Option<u64>) -> Sighting {
+    let scope = Scope {
+        domain: 1,
+        point: u64::MAX,
+        interface,
+        direction: Direction::Transmitted,
+        priority: Priority::new(7).unwrap(),
+    };
+    let known = instance.and_then(InstanceId::new).map_or_else(Known::default, |id| {
+        id.known(time_ms, Pace::per_second(1_000_000))
+    });
+    Sighting { reading: Reading { scope, time_ms, total }, known }
+}
+
+fn state(session: SessionId, number: u64, sightings: &[Sighting], received_ms: u64) -> PfcState {
+    let counter = Counter {
+        further: FurtherScope::from_octets(vec![0, 255]),
+        earlier: sightings.len().checked_sub(2).map(|at| sightings[at]),
+        latest: *sightings.last().unwrap(),
+        readings: sightings.len() as u64,
+    };
+    PfcState { session, number, counter, received_ms }
+}
+
+fn change(state: &PfcState) -> Change {
+    Change::Pfc(Box::new(state.clone()))
+}
+
+fn everything(reader: &Reader) -> Vec<PfcState> {
+    let filter = PfcFilter { limit: 1000, ..PfcFilter::default() };
+    let rows = reader.pfc_counters(&filter).unwrap().rows;
+    rows.into_iter().rev().map(|row| row.state).collect()
+}
+
+// PFC-sem.2, PFC-op.1
+#[test]
+fn a_counter_comes_back_as_it_was_kept_with_what_lies_between_its_readings() {
+    let scratch = Scratch::new();
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
+    let session = store.open_session(&vouched()).unwrap();
+    let unknown = [sighting(1, 0, 0, None)];
+    let exact = [sighting(2, 1000, u64::MAX, Some(7)), sighting(2, 2000, 4, Some(7))];
+    let states = [state(session, 0, &unknown, 5), state(session, 1, &exact, 6)];
+    store.apply(&states.each_ref().map(change)).unwrap();
+    let reader = store.reader().unwrap();
+    assert_eq!(everything(&reader), states);
+    let intervals: Vec<_> =
+        everything(&reader).iter().map(|state| state.counter.interval()).collect();
+    assert_eq!(intervals[0], Interval::Unknown(Reason::NoEarlier));
+    assert!(matches!(intervals[1], Interval::Exact(frames) if frames.count() == 5));
+    // Where the session says nothing of how fast a counter counts, nothing is exact.
+    let other = store.open_session(&facts()).unwrap();
+    store.apply(&[change(&state(other, 0, &exact, 7))]).unwrap();
+    let found = everything(&reader).pop().unwrap();
+    assert_eq!(found.counter.interval(), Interval::Unknown(Reason::PaceUnknown));
+    assert_eq!(reader.pfc_count(Some(session)).unwrap(), 2);
+    assert_eq!(reader.pfc_count(None).unwrap(), 3);
+}
+
+// SEQ-7.10, PFC-sec.1
+#[test]
+fn readings_for_charts_are_some_of_them_and_at_most_so_many() {
+    let scratch = Scratch::new();
+    let limits = StoreLimits {
+        pfc_history_interval_ms: 100,
+        pfc_history_per_counter_max: 3,
+        ..StoreLimits::default()
+    };
+    let (mut store, _) = Store::open(scratch.path(), limits, 0).unwrap();
+    let session = store.open_session(&vouched()).unwrap();
+    let points = |store: &Store| -> Vec<u64> {
+        let (_, points) = store.reader().unwrap().pfc_history(session, 0).unwrap().unwrap();
+        points.iter().map(|point| point.sighting.reading.total).collect()
+    };
+    let mut seen = Vec::new();
+    for (total, received_ms) in [(0, 10), (1, 50), (2, 109), (3, 110), (4, 300), (5, 400), (6, 999)]
+    {
+        let one = [sighting(1, received_ms, total, None)];
+        store.apply(&[change(&state(session, 0, &one, received_ms))]).unwrap();
+        seen = points(&store);
+        assert!(seen.len() <= 3);
+    }
+    assert_eq!(seen, [4, 5, 6]);
+    assert!(store.reader().unwrap().pfc_history(session, 1).unwrap().is_none());
+}
+
+// SEQ-7.10, PFC-sec.1
+#[test]
+fn counters_go_when_their_session_is_over_and_their_time_too() {
+    let scratch = Scratch::new();
+    let limits = StoreLimits {
+        results_age_max_ms: 1_000,
+        history_age_max_ms: 1_000,
+        ..StoreLimits::default()
+    };
+    let (mut store, _) = Store::open(scratch.path(), limits, 0).unwrap();
+    let sessions = [(); 2].map(|()| store.open_session(&facts()).unwrap());
+    for session in sessions {
+        let states = [1, 2].map(|n| state(session, n, &[sighting(1, 1, n, None)], n * 1_000));
+        store.apply(&states.each_ref().map(change)).unwrap();
+    }
+    let closed = Change::SessionClosed { session: sessions[0], closed_ms: 9, reason: "over".into() };
+    store.apply(&[closed]).unwrap();
+    let left = |store: &Store| -> Vec<(SessionId, u64)> {
+        let states = everything(&store.reader().unwrap());
+        states.iter().map(|state| (state.session, state.number)).collect()
+    };
+    let [a, b] = sessions;
+    store.retain(2_000).unwrap();
+    assert_eq!(left(&store), [(a, 1), (a, 2), (b, 1), (b, 2)]);
+    let retained = store.retain(2_001).unwrap();
+    assert_eq!((retained.pfc_counters_removed, retained.sessions_removed), (1, 0));
+    assert_eq!(left(&store), [(a, 2), (b, 1), (b, 2)]);
+    let retained = store.retain(9_000).unwrap();
+    assert_eq!((retained.pfc_counters_removed, retained.sessions_removed), (1, 1));
+    // An open session keeps what it has said.
+    assert_eq!(left(&store), [(b, 1), (b, 2)]);
+    assert_eq!(store.reader().unwrap().pfc_count(None).unwrap(), 2);
+}
+
+#[test]
+fn a_database_of_version_2_is_taken_over() {
+    let scratch = Scratch::new();
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
+    let session = store.open_session(&facts()).unwrap();
+    drop(store);
+    let path = Reader::path_in(scratch.path());
+    let tables = "DROP TABLE pfc_counters; DROP TABLE pfc_history; DROP TABLE pfc_counts; \
+                  PRAGMA user_version = 2;";
+    Connection::open(&path).unwrap().execute_batch(tables).unwrap();
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
+    let reader = store.reader().unwrap();
+    assert_eq!(reader.sessions(1, None).unwrap().rows[0].session, session);
+    assert_eq!(everything(&reader), []);
+    let one = state(session, 0, &[sighting(1, 1, 1, None)], 1);
+    store.apply(&[change(&one)]).unwrap();
+    assert_eq!(everything(&reader), [one]);
+}

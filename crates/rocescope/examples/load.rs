@@ -252,7 +252,8 @@ fn pfc_octets(ports: u32, rounds: u64) -> Result<Vec<u8>, Failure> {
     for round in 1..=rounds {
         for direction in Direction::ALL {
             let all = Condition::ALL.into_iter();
-            let source = all.fold(Qualification::new(direction), Qualification::attested).check()?;
+            let source =
+                all.fold(Qualification::new(direction), Qualification::attested).check()?;
             let mut readings = Vec::new();
             for interface in 1..=ports {
                 readings.extend(Priority::ALL.map(|priority| {

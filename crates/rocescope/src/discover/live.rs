@@ -7,7 +7,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use super::found::Found;
-use crate::agent::source::{self, Event};
+use crate::agent::source::{self, Drops, Event};
 use crate::capture::Visitor;
 use crate::config::{Interface, printable};
 use crate::progress::Progress;
@@ -86,8 +86,13 @@ pub(super) fn look(
 fn take(event: Event, found: &mut Found, warnings: &mut impl Write) {
     match event {
         Event::Frames(batch) => batch.records().for_each(|record| found.packet(&record)),
-        Event::Drops(_, drops) => found.drops(drops),
-        Event::Gap(_, what) | Event::Failed(what) => {
+        Event::Drops(_, Drops::Counted(frames)) => found.drops(Some(frames)),
+        Event::Drops(_, Drops::Unknown) => found.drops(None),
+        Event::Drops(_, Drops::Interrupted(what)) => {
+            found.drops(None);
+            _ = writeln!(warnings, "warning: {}", printable(&what));
+        }
+        Event::Gap(_, what) | Event::Lost(_, what) | Event::Failed(what) => {
             found.drops(None);
             _ = writeln!(warnings, "warning: {}", printable(&what));
         }

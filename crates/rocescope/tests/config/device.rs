@@ -196,7 +196,7 @@ fn an_entry_without_attestation_is_refused_naming_all_that_is_missing() {
 
 /// So many streams, none of which is attested.
 fn unattested(streams: usize, attested: &str) -> String {
-    let of = |qp| format!("{}\n[stream.attest]\n{attested}", STREAM.replace("17", &qp));
+    let of = |qp: String| format!("{}\n[stream.attest]\n{attested}", STREAM.replace("17", &qp));
     (1..=streams).map(|n| of(n.to_string())).collect()
 }
 

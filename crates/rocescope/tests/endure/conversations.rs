@@ -119,7 +119,7 @@ impl Played<'_> {
                 _ => {}
             }
         }
-        live.connection.close();
+        live.connection.close().expect("taken");
     }
 
     fn begin(&mut self) -> Live {
@@ -201,7 +201,7 @@ impl Live {
 
     fn end(self, here: &str, expected: &[&str]) {
         let Self { connection, reader, session, .. } = self;
-        connection.close();
+        connection.close().expect("taken");
         let closed = || {
             let sessions = reader.sessions(1, None).expect("a database").rows;
             let row = sessions.into_iter().find(|row| row.session == session);

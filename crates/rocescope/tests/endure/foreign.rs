@@ -137,7 +137,7 @@ fn what_another_exporter_sends_is_let_through_and_our_reports_beside_it_are_judg
     let mut report = Words::new(&["final"]).report();
     report.epoch_id = 5;
     connection.report(1, 1, &report);
-    connection.close();
+    connection.close().expect("taken");
     until("the session is over", || site.sessions()[0].closed_ms.is_some());
     let said = collector.stop();
     assert!(!said.contains("malformed") && !said.contains("discarded"), "{said}");

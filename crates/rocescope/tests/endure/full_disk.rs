@@ -70,7 +70,7 @@ fn a_full_disk_stops_intake_and_with_room_again_nothing_is_missing() {
             connection.reports(1, 1, &reports).expect("taken, sooner or later");
             counted.store(first, Ordering::SeqCst);
         }
-        connection.close();
+        connection.close().expect("taken");
     });
     collector.program.line("the disk is full");
     // It stands still.

@@ -357,7 +357,7 @@ impl Made {
             }
         }
         if chance.below(3) > 0 {
-            stream.close();
+            stream.close()?;
         }
         Ok(())
     }

@@ -73,12 +73,13 @@ impl Connection {
     }
 
     /// Ends the session as TLS does, and waits until the other side has, too.
-    pub fn close(mut self) {
+    pub fn close(mut self) -> io::Result<()> {
         self.stream.conn.send_close_notify();
-        self.stream.flush().expect("taken");
+        self.stream.flush()?;
         let mut rest = Vec::new();
         // How the other side ends is its own affair.
         _ = self.stream.read_to_end(&mut rest);
         assert!(rest.is_empty(), "a collector says nothing");
+        Ok(())
     }
 }

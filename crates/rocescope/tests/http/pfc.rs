@@ -100,7 +100,8 @@ async fn a_counter_is_its_latest_reading_and_an_interval_that_somebody_vouches_f
     let mut agent = site.agent().await;
     let (mut export, mut octets) = Agent::new();
     use Direction::{Received, Transmitted};
-    let (rx, tx, other) = (scope(11, Received, 3), scope(11, Transmitted, 3), scope(11, Received, 4));
+    let (rx, tx, other) =
+        (scope(11, Received, 3), scope(11, Transmitted, 3), scope(11, Received, 4));
     let at = 1_800_000_000_000;
     octets.extend(export.readings(&[
         // Nobody vouches for anything.
@@ -127,9 +128,7 @@ async fn a_counter_is_its_latest_reading_and_an_interval_that_somebody_vouches_f
         ]
     );
     let intervals: Vec<_> = rows(&page).iter().map(|row| row["interval"].clone()).collect();
-    let unknown = |reason: &str, since: Value| {
-        json!({"state": "unknown", "reason": reason, "sinceMilliseconds": since})
-    };
+    let unknown = |reason: &str, since: Value| json!({"state": "unknown", "reason": reason, "sinceMilliseconds": since});
     assert_eq!(
         intervals,
         [

@@ -24,9 +24,9 @@ fn sighting(interface: u32, time_ms: u64, total: u64, instance: Option<u64>) -> 
         direction: Direction::Transmitted,
         priority: Priority::new(7).unwrap(),
     };
-    let known = instance.and_then(InstanceId::new).map_or_else(Known::default, |id| {
-        id.known(time_ms, Pace::per_second(1_000_000))
-    });
+    let known = instance
+        .and_then(InstanceId::new)
+        .map_or_else(Known::default, |id| id.known(time_ms, Pace::per_second(1_000_000)));
     Sighting { reading: Reading { scope, time_ms, total }, known }
 }
 
@@ -117,7 +117,8 @@ fn counters_go_when_their_session_is_over_and_their_time_too() {
         let states = [1, 2].map(|n| state(session, n, &[sighting(1, 1, n, None)], n * 1_000));
         store.apply(&states.each_ref().map(change)).unwrap();
     }
-    let closed = Change::SessionClosed { session: sessions[0], closed_ms: 9, reason: "over".into() };
+    let closed =
+        Change::SessionClosed { session: sessions[0], closed_ms: 9, reason: "over".into() };
     store.apply(&[closed]).unwrap();
     let left = |store: &Store| -> Vec<(SessionId, u64)> {
         let states = everything(&store.reader().unwrap());

@@ -5,6 +5,9 @@
 //! that each of them used, all its threads together, for as many reports. Where the rest goes is
 //! measured in this process, part by part, on the same octets. Then a million epochs are held open
 //! at once, and the collector's memory is read.
+//!
+//! `load poll DIRECTORY` is the other side: how much of a core it takes to poll the PFC counters of
+//! 1024 ports from a Redis server every second, and to make records of them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,6 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use observe::export::Exporter;
+use observe::pfc::Direction;
+use observe::pfc::instance::InstanceId;
+use observe::pfc::interval::{Pace, Tick};
+use observe::pfc::qualify::Condition;
 use observe::profile::Lengths;
 use observe::report::{Flags, Report, Snapshot, StreamKey};
 use observe::sequence::Counts;
@@ -22,6 +29,10 @@ use observe::window::Window;
 use rocescope::collector::intake::{Bounds, Intake, Taken};
 use rocescope::collector::{Disk, Pending, Rules, SessionFacts, Sink as _};
 use rocescope::config::read_collector;
+use rocescope::pfc::poller::{Place, Poller};
+use rocescope::pfc::redis::{Connection, Reply, request};
+use rocescope::pfc::sonic::{self, Dating, Sonic, SonicSettings};
+use rocescope::pfc::{self, Clock, Moment, RedisAddress, Said};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
@@ -45,10 +56,11 @@ fn main() -> Result<(), Failure> {
             println!("{:?}", parts(&configured(directory)?, &stream)?);
             Ok(())
         }
+        [word, directory] if word == "poll" => poll(Path::new(directory)),
         [program, directory, reports] => {
             measure(Path::new(program), Path::new(directory), reports.parse()?)
         }
-        _ => Err("usage: load ROCESCOPE DIRECTORY REPORTS".into()),
+        _ => Err("usage: load ROCESCOPE DIRECTORY REPORTS, or load poll DIRECTORY".into()),
     }
 }
 
@@ -329,5 +341,128 @@ fn open_epochs(program: &Path, directory: &Path, config: &Path) -> Result<(), Fa
         began.elapsed().as_secs_f64()
     );
     drop(open);
+    Ok(())
+}
+
+/// Ports of the switch that is polled, and how often it is.
+const PORTS: u64 = 1024;
+const POLLS: u32 = 60;
+
+/// Polls a Redis server, and writes what comes of it as IPFIX messages.
+fn poll(directory: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(directory)?;
+    let socket = directory.join("redis.sock");
+    let server = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+        .arg(&socket)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut server = Running(server);
+    let mut said = BufReader::new(server.0.stdout.take().ok_or("no pipe")?).lines();
+    said.find(|line| line.as_ref().is_ok_and(|line| line.contains("now ready to accept")))
+        .ok_or("it does not listen")??;
+    std::thread::spawn(move || said.for_each(drop));
+    let address = RedisAddress::Socket(socket);
+    fill(&address)?;
+    let statement = sonic::statement(Dating::Asked);
+    let all = Condition::ALL;
+    let pace = Pace::per_second(1 << 32).ok_or("a pace")?;
+    let said = Said { attested: &all, resets_show: true, pace, poll_ms_max: 1000 };
+    let [received, transmitted] =
+        Direction::ALL.map(|direction| pfc::qualified(direction, &statement, &said));
+    let qualified = [Some(received?), Some(transmitted?)];
+    let promise = pfc::promise(&statement, &said).ok_or("a width")?;
+    let place = Place { domain: 1, point: 1, qualified, promise, identify: true, ports_max: 4096 };
+    let settings = SonicSettings {
+        address,
+        ports: Vec::new(),
+        dating: Dating::Asked,
+        within: Duration::from_secs(10),
+        ports_max: 4096,
+        stale_ms_max: 10_000,
+    };
+    let mut last = 0;
+    let fresh = move || {
+        last += 1;
+        InstanceId::new(last).expect("not 0")
+    };
+    let mut poller = Poller::new(Sonic::new(settings), place, Arc::default(), fresh);
+    let mut exporter = Exporter::new(Mapping::default(), 1, 1, 65_000)?.extended();
+    let clock = Ticking(Instant::now());
+    let mut octets = Vec::new();
+    let (mut readings, mut export_s) = (0, 0.0);
+    let (server_id, own_id) = (server.0.id(), std::process::id());
+    let (began, before) = (cpu_s(own_id)?, cpu_s(server_id)?);
+    let mut slowest = Duration::ZERO;
+    for number in 0..POLLS {
+        // Intervals are of seconds; here they follow each other.
+        let started = Instant::now();
+        let batch = poller.poll(&clock)?;
+        slowest = slowest.max(started.elapsed());
+        let exporting = Instant::now();
+        octets.clear();
+        for (side, qualified) in qualified.iter().enumerate() {
+            let named: Vec<_> = batch.since(side, u64::from(number)).collect();
+            readings += named.len();
+            exporter.identified(&qualified.ok_or("qualified")?, &named, 0, &mut octets)?;
+        }
+        export_s += exporting.elapsed().as_secs_f64();
+    }
+    let (used, of_server) = (cpu_s(own_id)? - began, cpu_s(server_id)? - before);
+    let polls = f64::from(POLLS);
+    let per_poll = |seconds: f64| seconds * 1000.0 / polls;
+    println!("{readings} readings in {POLLS} polls of {PORTS} ports, slowest {slowest:?}");
+    println!(
+        "{:.1} ms of processor a poll, so {:.1} % of a core every second",
+        per_poll(used),
+        used / polls * 100.0
+    );
+    println!(
+        "{:.1} ms of it to make records; the Redis server took {:.1} ms",
+        per_poll(export_s),
+        per_poll(of_server)
+    );
+    Ok(())
+}
+
+struct Ticking(Instant);
+
+impl Clock for Ticking {
+    fn now(&self) -> Moment {
+        let ms = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Moment { time_ms: 1_700_000_000_000 + ms, tick: Tick { clock: 1, ms } }
+    }
+}
+
+/// Makes a switch of the database: its counters of PFC frames among as many others as one has.
+fn fill(address: &RedisAddress) -> Result<(), Failure> {
+    let mut connection = Connection::open(address, Duration::from_secs(60))?;
+    let mut ask = |words: &[&str]| -> Result<(), Failure> {
+        let mut out = Vec::new();
+        request(&mut out, words);
+        connection.send(&out)?;
+        match connection.reply()? {
+            Reply::Refused(why) => Err(why.into()),
+            _ => Ok(()),
+        }
+    };
+    ask(&["SELECT", "5"])?;
+    let group = "FLEX_COUNTER_GROUP_TABLE:PORT_STAT_COUNTER";
+    ask(&["HSET", group, "FLEX_COUNTER_STATUS", "enable", "STATS_MODE", "STATS_MODE_READ"])?;
+    ask(&["SELECT", "2"])?;
+    for port in 0..PORTS {
+        let (name, object) = (format!("Ethernet{}", port * 4), format!("oid:0x1{port:012x}"));
+        ask(&["HSET", "COUNTERS_PORT_NAME_MAP", &name, &object])?;
+        let key = format!("COUNTERS:{object}");
+        for other in 0..80 {
+            ask(&["HSET", &key, &format!("SAI_PORT_STAT_OTHER_{other}"), "123456789"])?;
+        }
+        for index in 0..8 {
+            for way in ["RX", "TX"] {
+                let value = (port * 1_000_000_007 + index).to_string();
+                ask(&["HSET", &key, &format!("SAI_PORT_STAT_PFC_{index}_{way}_PKTS"), &value])?;
+            }
+        }
+    }
     Ok(())
 }

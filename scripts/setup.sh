@@ -10,9 +10,10 @@ case "${1:-}" in
   demo) packages=("${build[@]}") ;;
   # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write. ip
   # and unshare make network namespaces for live traffic. softflowd exports to our collector, and
-  # openssl and python3 are the other side of TLS. redis-server holds the database of a switch.
-  test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools openssl python3 redis-server softflowd
-    tshark util-linux zstd) ;;
+  # openssl and python3 are the other side of TLS. redis-server holds the database of a switch, and
+  # yanglint judges rows of queue telemetry.
+  test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools libyang2-tools openssl python3
+    redis-server softflowd tshark util-linux zstd) ;;
   bench) packages=("${build[@]}" nfdump redis-server softflowd tshark util-linux) ;;
   *)
     echo "usage: scripts/setup.sh demo|test|bench" >&2

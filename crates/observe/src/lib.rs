@@ -21,6 +21,7 @@ pub mod outcome;
 pub mod pfc;
 pub mod profile;
 pub mod provision;
+pub mod queue;
 pub mod report;
 pub mod request;
 pub mod sequence;

@@ -16,5 +16,6 @@ pub mod observation;
 pub mod pfc;
 pub mod pki;
 mod progress;
+pub mod queue;
 pub mod replay;
 pub mod serve;

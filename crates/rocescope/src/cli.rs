@@ -56,10 +56,10 @@ pub struct DiscoverArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "captures")]
     pub interface: Option<String>,
     /// Look at the interface for this long.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "interface")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "interface", conflicts_with = "captures")]
     pub seconds: Option<Duration>,
     /// Ask the interface for frames to other stations too, as on the port of a mirror.
-    #[arg(long, requires = "interface")]
+    #[arg(long, requires = "interface", conflicts_with = "captures")]
     pub promiscuous: bool,
     /// JSON Lines instead of a table.
     #[arg(long)]

@@ -106,7 +106,7 @@ fn every_opcode_is_a_request_a_violation_or_nothing() {
     }
     let cnp = [Roce::psn(1), Roce { opcode: 0x81, ..Roce::psn(2) }].map(|roce| roce.frame());
     let ended = of_trace(&Trace::from_frames(cnp), &[]);
-    assert!(ended.err.contains("1 congestion notifications"), "{}", ended.err);
+    assert!(ended.err.contains("1 congestion notification "), "{}", ended.err);
 }
 
 // SEQ-3.3: nothing that follows brings the stream back.
@@ -201,7 +201,7 @@ fn a_packet_that_a_mirror_lost_is_no_skipped_position_of_a_complete_epoch() {
     let found = counted(&ended);
     assert_eq!(found.iter().map(|epoch| epoch.skipped).sum::<u64>(), 0);
     assert_eq!(found.iter().filter(|epoch| epoch.has("captureDiscontinuity")).count(), 1);
-    assert!(ended.err.contains("1 packets that the mirror numbered"), "{}", ended.err);
+    assert!(ended.err.contains("1 packet that the mirror numbered"), "{}", ended.err);
 }
 
 /// A MAC control frame to the address of PFC.

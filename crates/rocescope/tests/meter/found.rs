@@ -113,8 +113,8 @@ fn a_mirror_that_numbers_anew_is_a_gap_and_its_later_gaps_are_noticed_too() {
         numbered.map(|(sequence, psn)| Tunnel::ErspanII.wrap(&Roce::psn(psn).frame(), 0, sequence));
     let ended = of_frames(frames.into(), &["--layer", "erspan"]);
     assert_eq!(shapes(&ended), [(2, 0, true), (2, 0, true), (2, 0, false)], "{}", ended.out);
-    assert!(ended.err.contains("1 times that a mirror's numbers started anew"), "{}", ended.err);
-    assert!(ended.err.contains("1 packets that the mirror numbered"), "{}", ended.err);
+    assert!(ended.err.contains("1 time that a mirror's numbers started anew"), "{}", ended.err);
+    assert!(ended.err.contains("1 packet that the mirror numbered"), "{}", ended.err);
 }
 
 // SEQ-3.7, SEQ-3.8, SEQ-10.3
@@ -208,7 +208,7 @@ fn a_pfc_frame_that_was_sent_is_not_counted_as_received() {
     let packets = [0, 1, 2].map(|direction| (0, frame.as_slice(), Some(direction)));
     let ended = of_octets(&next_generation(1, &packets).octets, &["--pfc"]);
     assert_eq!(pfc_of(&ended), [(1, 2)]);
-    assert!(ended.err.contains("1 priority flow control frames that were sent"), "{}", ended.err);
+    assert!(ended.err.contains("1 priority flow control frame that was sent"), "{}", ended.err);
     no_pfc(&of_octets(&next_generation(1, &packets[2..]).octets, &["--pfc"]));
 }
 
@@ -220,7 +220,7 @@ fn a_pfc_frame_with_an_error_on_the_link_is_not_counted() {
         let packets = [(0, frame.as_slice(), None), (0, &frame, Some(1 << bit))];
         let ended = of_octets(&next_generation(1, &packets).octets, &["--pfc"]);
         no_pfc(&ended);
-        assert!(ended.err.contains("1 frames that the capture marks as damaged"), "{}", ended.err);
+        assert!(ended.err.contains("1 frame that the capture marks as damaged"), "{}", ended.err);
     }
 }
 
@@ -344,7 +344,7 @@ fn a_roce_frame_that_the_capture_marks_as_damaged_is_a_gap_and_no_request() {
     for bit in 24..32 {
         let ended = marked(1 << bit);
         assert_eq!(shapes(&ended), [(1, 0, true), (1, 0, false)], "bit {bit}");
-        assert!(ended.err.contains("1 frames that the capture marks as damaged"), "{}", ended.err);
+        assert!(ended.err.contains("1 frame that the capture marks as damaged"), "{}", ended.err);
     }
     // The bit below is no error of the link.
     let whole = epochs(&marked(1 << 23).json());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::frames::{Tunnel, requests};
-use super::support::{ROCESCOPE, Scratch, capture, good, number, program, rocescope};
+use super::support::{ROCESCOPE, Scratch, capture, good, in_a_record, number, program, rocescope};
 use super::writer::{ETHERNET, Trace};
 
 /// A capture, and how it is metered.
@@ -68,6 +68,7 @@ fn each_case(mut judge: impl FnMut(&Path, &[Value])) {
         options.extend(["--ipfix", file.to_str().expect("a path in UTF-8")]);
         let reports = good(&[&case.capture], &options).json();
         assert!(!reports.is_empty(), "{}", case.capture.display());
+        let reports: Vec<_> = reports.iter().map(in_a_record).collect();
         judge(&file, &reports);
     }
 }

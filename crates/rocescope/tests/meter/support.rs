@@ -238,6 +238,13 @@ pub fn flags(report: &Value) -> Vec<&str> {
     flags.iter().map(|flag| flag.as_str().expect("a name")).collect()
 }
 
+/// A report without what only JSON says of it: what stands in a record.
+pub fn in_a_record(report: &Value) -> Value {
+    let mut report = report.clone();
+    report.as_object_mut().expect("an object").remove("closure");
+    report
+}
+
 /// The final sequence reports, in an order that only depends on what they say.
 #[track_caller]
 pub fn epochs(reports: &[Value]) -> Vec<Epoch> {

@@ -104,7 +104,7 @@ impl<R: BufRead> Documents<R> {
             }
         };
         let first = std::mem::take(&mut self.first);
-        match serde_json::from_slice(&line) {
+        match serde_json::from_slice(line.trim_ascii_end()) {
             Err(error) if error.is_eof() && first => {
                 self.ended = true;
                 if let Err(error) = self.read_whole(line) {

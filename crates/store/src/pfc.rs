@@ -284,9 +284,9 @@ pub(crate) fn find(
     rows.collect()
 }
 
-/// A time or a place, as the latest that sorts rightly where it is beyond.
-fn time(ms: u64) -> i64 {
-    signed(ms.min(i64::MAX.cast_unsigned()))
+/// A place, as the last that sorts rightly where it is beyond.
+fn last(place: u64) -> i64 {
+    signed(place.min(i64::MAX.cast_unsigned()))
 }
 
 fn question(filter: &PfcFilter, most: usize) -> (String, Vec<Value>) {
@@ -316,17 +316,19 @@ fn question(filter: &PfcFilter, most: usize) -> (String, Vec<Value>) {
         add("c.priority = ?", priority.into());
     }
     // Times above 2^63 - 1 are negative here, and later than all others.
-    if let Some(since_ms) = filter.since_ms {
-        add("(c.time_ms >= ? OR c.time_ms < 0)", time(since_ms).into());
+    if let Some(since) = filter.since_ms.map(signed) {
+        let later = "(c.time_ms >= ? OR c.time_ms < 0)";
+        add(if since < 0 { "c.time_ms BETWEEN ? AND -1" } else { later }, since.into());
     }
-    if let Some(until_ms) = filter.until_ms {
-        add("c.time_ms BETWEEN 0 AND ? - 1", time(until_ms).into());
+    if let Some(until) = filter.until_ms.map(signed) {
+        let earlier = "(c.time_ms >= 0 AND c.time_ms < ?)";
+        add(if until < 0 { "(c.time_ms >= 0 OR c.time_ms < ?)" } else { earlier }, until.into());
     }
     if filter.open_only {
         sql += "c.session IN (SELECT id FROM sessions WHERE closed_ms IS NULL) AND ";
     }
     sql += "c.id < ? ORDER BY c.id DESC LIMIT ?";
-    values.push(filter.cursor.map_or(i64::MAX, time).into());
+    values.push(filter.cursor.map_or(i64::MAX, last).into());
     values.push(i64::try_from(most).unwrap_or(i64::MAX).into());
     (sql, values)
 }

@@ -51,8 +51,8 @@ fn filter(state: &Served, parameters: &Parameters) -> Result<(PfcFilter, String)
         direction: parameters.word("direction", &DIRECTIONS)?,
         // PFC-id.3
         priority: parameters.number("priority", 0..=7)?.and_then(|n| u8::try_from(n).ok()),
-        since_ms: parameters.number("since", 0..=u64::MAX)?,
-        until_ms: parameters.number("until", 0..=u64::MAX)?,
+        since_ms: parameters.time("since")?,
+        until_ms: parameters.time("until")?,
         ..PfcFilter::default()
     };
     let asked = format!("{question:?}");

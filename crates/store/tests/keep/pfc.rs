@@ -75,6 +75,36 @@ fn a_counter_comes_back_as_it_was_kept_with_what_lies_between_its_readings() {
     assert_eq!(reader.pfc_count(None).unwrap(), 3);
 }
 
+#[test]
+fn a_time_bounds_the_latest_readings_also_beyond_what_sorts_rightly() {
+    let scratch = Scratch::new();
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
+    let session = store.open_session(&facts()).unwrap();
+    const HALF: u64 = 1 << 63;
+    let times = [0, 5, HALF - 1, HALF, u64::MAX];
+    for (number, time_ms) in (0..).zip(times) {
+        let one = state(session, number, &[sighting(1, time_ms, 1, None)], 1);
+        store.apply(&[change(&one)]).unwrap();
+    }
+    let reader = store.reader().unwrap();
+    for since in [0, 1, 5, 6, HALF - 1, HALF, HALF + 1, u64::MAX] {
+        for until in [0, 1, 5, 6, HALF - 1, HALF, HALF + 1, u64::MAX] {
+            let filter = PfcFilter {
+                since_ms: Some(since),
+                until_ms: Some(until),
+                limit: 10,
+                ..PfcFilter::default()
+            };
+            let rows = reader.pfc_counters(&filter).unwrap().rows;
+            let found: Vec<_> =
+                rows.iter().rev().map(|row| row.state.counter.latest.reading.time_ms).collect();
+            let expected: Vec<_> =
+                times.into_iter().filter(|time| (since..until).contains(time)).collect();
+            assert_eq!(found, expected, "{since} to {until}");
+        }
+    }
+}
+
 // SEQ-7.10, PFC-sec.1
 #[test]
 fn readings_for_charts_are_some_of_them_and_at_most_so_many() {

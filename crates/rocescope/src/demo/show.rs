@@ -100,6 +100,7 @@ impl Table {
         if self.format == Format::Json {
             return Ok(());
         }
+        writeln!(out, "dashboard   http://{}/", addresses.http)?;
         writeln!(out, "API         http://{}/api/v1/epochs", addresses.http)?;
         writeln!(out, "collector   {} for IPFIX, with mutual TLS 1.3", addresses.ipfix)?;
         writeln!(out, "directory   {}", room.path().display())?;

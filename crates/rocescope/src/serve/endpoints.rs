@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::answer::{Problem, shown};
 use super::parameters::Parameters;
-use super::{State, epochs, health, limits, metrics, pfc, sessions};
+use super::{State, dashboard, epochs, health, limits, metrics, pfc, sessions};
 use crate::config::nearest;
 
 /// A path that is answered.
@@ -43,7 +43,10 @@ const fn endpoint(path: &'static str, parameters: &'static [&'static str]) -> En
 }
 
 /// All of them.
-pub const ENDPOINTS: [Endpoint; 13] = [
+pub const ENDPOINTS: [Endpoint; 16] = [
+    endpoint("/", &[]),
+    endpoint("/dashboard.css", &[]),
+    endpoint("/dashboard.js", &[]),
     endpoint("/api/v1/epochs", EPOCHS),
     endpoint("/api/v1/epochs/{session}/{domain}/{epochId}", &[]),
     endpoint("/api/v1/epochs/{session}/{domain}/{epochId}/history", &[]),
@@ -77,6 +80,9 @@ pub(super) fn router(state: Arc<State>) -> Router {
     let mut router = Router::new();
     for Endpoint { path, .. } in ENDPOINTS {
         let method = match path {
+            "/" => get(dashboard::page),
+            "/dashboard.css" => get(dashboard::style),
+            "/dashboard.js" => get(dashboard::script),
             "/api/v1/epochs" => get(epochs::list),
             "/api/v1/epochs/{session}/{domain}/{epochId}" => get(epochs::one),
             "/api/v1/epochs/{session}/{domain}/{epochId}/history" => get(epochs::history),

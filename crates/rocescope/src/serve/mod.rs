@@ -8,6 +8,7 @@
 pub mod access;
 mod answer;
 mod cursor;
+mod dashboard;
 mod endpoints;
 mod epochs;
 mod gate;

@@ -96,6 +96,7 @@ pub fn measured(row: &Value) -> Value {
         "session",
         "rdmaSequenceEpochId",
         "rdmaSequenceReportId",
+        "closure",
     ];
     members.retain(|name, _| !beside.contains(&name.as_str()));
     row

@@ -429,3 +429,41 @@ async fn one_connection_is_good_for_many_requests() {
     }
     site.stop().await;
 }
+
+// SEQ-10.3
+#[tokio::test]
+async fn the_dashboard_asks_only_what_is_served_and_runs_nothing_but_its_own_script() {
+    let site = Site::new("dashboard", "", "").start().await;
+    let page = site.ask("GET", "/").await;
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    let (html, script) = (page.text(), site.ask("GET", "/dashboard.js").await.text());
+    // What the policy forbids would not work.
+    assert!(!html.contains("<script>") && !html.contains("style=") && !html.contains(" on"));
+    for named in ["/dashboard.css", "/dashboard.js"] {
+        assert!(html.contains(&format!("\"{named}\"")), "{named}");
+        assert_eq!(site.ask("GET", named).await.status, 200);
+    }
+    // Text goes in as text alone, never as markup: addresses of peers and reasons are others' words.
+    assert!(!script.contains("innerHTML") && !script.contains("insertAdjacentHTML"));
+    for target in ["/api/v1/summary", "/api/v1/sessions?limit=20", "/api/v1/pfc?limit=64"] {
+        assert!(script.contains(target), "{target}");
+        site.get(target).await;
+    }
+    // Every member that it shows is one that is described.
+    let epoch = &rocescope::serve::openapi()["components"]["schemas"]["Epoch"]["properties"];
+    let names = script.split(|c: char| !c.is_ascii_alphanumeric());
+    let members = names.filter(|name| {
+        ["PsnTotalCount", "PsnCount", "PacketTotalCount"].iter().any(|end| name.ends_with(end))
+    });
+    let mut count = 0;
+    for name in members {
+        assert!(!epoch[name].is_null(), "{name}");
+        count += 1;
+    }
+    assert!(count >= 8);
+    site.stop().await;
+}

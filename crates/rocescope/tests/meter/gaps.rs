@@ -360,7 +360,7 @@ fn a_record_that_holds_more_than_its_frame_had_is_no_request() {
     let epochs = epochs(&ended.json());
     let requests: Vec<_> = epochs.iter().map(|epoch| (epoch.requests, epoch.has(GAP))).collect();
     assert_eq!(requests, [(1, true), (1, false)], "{epochs:?}");
-    assert!(ended.err.contains("1 frames that the capture marks as damaged"), "{}", ended.err);
+    assert!(ended.err.contains("1 frame that the capture marks as damaged"), "{}", ended.err);
     // Where the frame had them, they are padding.
     trace.packets[1].original_len += 4;
     let ended = good(&[scratch.file("padded.pcap", &trace.plain())], &[]);

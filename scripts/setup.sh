@@ -10,9 +10,9 @@ case "${1:-}" in
   demo) packages=("${build[@]}") ;;
   # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write. ip
   # and unshare make network namespaces for live traffic. softflowd exports to our collector, and
-  # openssl and python3 are the other side of TLS.
-  test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools openssl python3 softflowd tshark
-    util-linux zstd) ;;
+  # openssl and python3 are the other side of TLS. yanglint judges rows of queue telemetry.
+  test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools libyang2-tools openssl python3
+    softflowd tshark util-linux zstd) ;;
   bench) packages=("${build[@]}" nfdump softflowd tshark util-linux) ;;
   *)
     echo "usage: scripts/setup.sh demo|test|bench" >&2

@@ -101,8 +101,7 @@ impl Running {
 /// The agent's metrics; the sum of one name over its labels.
 fn metric(name: &str) -> Result<u64, Failure> {
     let mut connection = TcpStream::connect("127.0.0.1:9740")?;
-    connection
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut text = String::new();
     connection.read_to_string(&mut text)?;
     let lines = text.lines().filter_map(|line| line.strip_prefix(name));

@@ -1,5 +1,7 @@
 //! The command line: what each subcommand takes, with an example in its help.
 
+mod queue;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +10,8 @@ use observe::window::{WINDOW_MAX, Window};
 use rocescope::discover::STREAMS_MAX;
 use wire::element::Mapping;
 use wire::frame::Layer;
+
+pub use queue::{QueueArgs, QueueCommand};
 
 /// Telemetry for lossless RoCEv2 fabrics that never claims more than was observed.
 #[derive(Parser)]
@@ -25,6 +29,7 @@ pub enum Command {
     Meter(MeterArgs),
     Replay(ReplayArgs),
     Dump(DumpArgs),
+    Queue(QueueArgs),
     Check(CheckArgs),
     Agent(AgentArgs),
     Collector(CollectorArgs),

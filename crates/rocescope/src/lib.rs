@@ -15,5 +15,6 @@ pub mod meter;
 pub mod observation;
 pub mod pki;
 mod progress;
+pub mod queue;
 pub mod replay;
 pub mod serve;

@@ -24,13 +24,14 @@ use rocescope::discover::{self, DiscoverError};
 use rocescope::dump::{DumpError, dump};
 use rocescope::meter::{self, Format, MeterError, Observation, Place, Run};
 use rocescope::pki;
+use rocescope::queue::{self, Failed, QueueError};
 use rocescope::replay::{self, ReplayError};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use cli::{
     AgentArgs, AgentCommand, CheckArgs, Cli, Command, CtlRequest, DemoArgs, DiscoverArgs, DumpArgs,
-    MeterArgs, PkiArgs, PkiCommand, ReplayArgs, check_captures,
+    MeterArgs, PkiArgs, PkiCommand, QueueArgs, QueueCommand, ReplayArgs, check_captures,
 };
 
 /// Large tables on huge pages: see `.cargo/config.toml`.
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Meter(args) => meter(args),
         Command::Replay(args) => run_replay(args),
         Command::Dump(args) => run_dump(&args),
+        Command::Queue(QueueArgs { command }) => run_queue(&command),
         Command::Check(args) => run_check(&args),
         Command::Agent(args) => run_agent(args),
         Command::Demo(args) => run_demo(&args),
@@ -252,6 +254,40 @@ fn run_dump(args: &DumpArgs) -> Done {
         Ok(_) => Ok(()),
         Err(DumpError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(one_line(format!("{name}: {error}"))),
+    }
+}
+
+fn run_queue(command: &QueueCommand) -> Done {
+    let format = |json: bool| if json { Format::Json } else { Format::Table };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let summary = &mut io::stderr();
+    let done = match command {
+        QueueCommand::Check { file, json, rows_max } => {
+            queue::run_check(file, *rows_max, format(*json), &mut out, summary)
+        }
+        QueueCommand::Aggregate { files, json, rows_max } => {
+            check_captures(files).unwrap_or_else(|error| error.exit());
+            queue::run_aggregate(files, *rows_max, format(*json), &mut out, summary)
+        }
+        QueueCommand::Measure { file, interval_ms, queues_max, edges_max } => {
+            let settings = queue::Settings {
+                interval_ns: interval_ms.saturating_mul(1_000_000),
+                queues_max: *queues_max,
+                edges_max: *edges_max,
+                seed: seed()?,
+                ..queue::Settings::default()
+            };
+            let fresh = queue::fresh_epochs().map_err(one_line)?;
+            queue::run_measure(file, settings, fresh, &mut out, summary)
+        }
+    };
+    match done {
+        Err(Failed { error: QueueError::Output(error), .. })
+            if error.kind() == ErrorKind::BrokenPipe =>
+        {
+            Ok(())
+        }
+        done => done.map_err(one_line),
     }
 }
 

@@ -9,7 +9,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::hash::{BuildHasher as _, Hash, Hasher as _};
+use core::hash::BuildHasher as _;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -374,9 +374,7 @@ impl<F: FnMut() -> EpochId> Meter<F> {
     }
 
     fn hash_of(&self, names: (&str, &str)) -> u64 {
-        let mut hasher = self.hash.build_hasher();
-        names.hash(&mut hasher);
-        hasher.finish()
+        self.hash.hash_one(names)
     }
 
     fn add(&mut self, place: Arc<Place>, timeline: Timeline) {
@@ -388,9 +386,7 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         let (queues, state) = (&self.queues, &self.hash);
         self.index.insert_unique(hash, nth, |nth| {
             let place = &queues[*nth].place;
-            let mut hasher = state.build_hasher();
-            (&*place.interface, &*place.queue).hash(&mut hasher);
-            hasher.finish()
+            state.hash_one((&*place.interface, &*place.queue))
         });
     }
 

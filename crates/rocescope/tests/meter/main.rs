@@ -11,6 +11,7 @@ mod judges;
 mod mapped;
 mod options;
 mod pfc;
+mod queue;
 mod support;
 mod variants;
 mod writer;

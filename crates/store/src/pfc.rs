@@ -8,7 +8,7 @@
 
 use observe::pfc::collect::Counter;
 use observe::pfc::instance::InstanceId;
-use observe::pfc::interval::{Known, Sighting};
+use observe::pfc::interval::{Interval, Known, Reason, Sighting};
 use observe::pfc::record::FurtherScope;
 use observe::pfc::{Direction, Priority, Reading, Scope};
 use rusqlite::types::{Type, Value};
@@ -48,6 +48,25 @@ pub struct PfcPoint {
     pub received_ms: u64,
     /// The reading, and what is known of it.
     pub sighting: Sighting,
+    /// Its number among the readings of the counter.
+    pub number: u64,
+    /// As [`Counter::unbroken`].
+    pub unbroken: u64,
+}
+
+impl PfcPoint {
+    /// What was counted between two readings that are kept. Those between them that are not kept
+    /// can speak against it.
+    // PFC-sem.2
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Interval {
+        let follows = self.number.checked_sub(before.number) == Some(1);
+        if follows || self.unbroken <= before.number {
+            Interval::between(&before.sighting, &self.sighting)
+        } else {
+            Interval::Unknown(Reason::Broken)
+        }
+    }
 }
 
 /// Which counters are asked for; what is `None` does not matter.
@@ -94,6 +113,7 @@ CREATE TABLE pfc_counters (
     earlier_total INTEGER,
     earlier_instance INTEGER,
     readings INTEGER NOT NULL,
+    unbroken INTEGER NOT NULL,
     received_ms INTEGER NOT NULL,
     point_ms INTEGER NOT NULL,
     points INTEGER NOT NULL,
@@ -107,6 +127,8 @@ CREATE TABLE pfc_history (
     time_ms INTEGER NOT NULL,
     total INTEGER NOT NULL,
     instance INTEGER,
+    number INTEGER NOT NULL,
+    unbroken INTEGER NOT NULL,
     PRIMARY KEY (counter, slot)
 ) WITHOUT ROWID;
 CREATE INDEX pfc_history_received ON pfc_history (received_ms);
@@ -125,7 +147,7 @@ END;
 
 const COLUMNS: &str = "c.id, c.session, c.number, c.domain, c.point, c.interface, c.transmitted, \
      c.priority, c.further, c.time_ms, c.total, c.instance, c.earlier_time_ms, c.earlier_total, \
-     c.earlier_instance, c.readings, c.received_ms, json_extract(s.facts, '$.peer')";
+     c.earlier_instance, c.readings, c.received_ms, json_extract(s.facts, '$.peer'), c.unbroken";
 
 /// Which instance a reading named. Known of it is nothing else that is kept.
 fn instance(sighting: &Sighting) -> Option<i64> {
@@ -138,13 +160,13 @@ pub(crate) fn write(
     limits: &StoreLimits,
     state: &PfcState,
 ) -> rusqlite::Result<()> {
-    let Counter { further, earlier, latest, readings } = &state.counter;
+    let Counter { further, earlier, latest, readings, unbroken, doubted: _ } = &state.counter;
     let changing = (latest.reading.time_ms, latest.reading.total);
     let before = earlier.map(|e| (signed(e.reading.time_ms), signed(e.reading.total)));
     let mut update = transaction.prepare_cached(
         "UPDATE pfc_counters SET time_ms = ?3, total = ?4, instance = ?5, earlier_time_ms = ?6, \
-         earlier_total = ?7, earlier_instance = ?8, readings = ?9, received_ms = ?10 \
-         WHERE session = ?1 AND number = ?2 RETURNING id, point_ms, points",
+         earlier_total = ?7, earlier_instance = ?8, readings = ?9, received_ms = ?10, \
+         unbroken = ?11 WHERE session = ?1 AND number = ?2 RETURNING id, point_ms, points",
     )?;
     let found = update
         .query_map(
@@ -159,6 +181,7 @@ pub(crate) fn write(
                 earlier.as_ref().and_then(instance),
                 signed(*readings),
                 signed(state.received_ms),
+                signed(*unbroken),
             ],
             |row| Ok((row.get::<_, i64>(0)?, unsigned(row, 1)?, unsigned(row, 2)?)),
         )?
@@ -173,7 +196,9 @@ pub(crate) fn write(
     if due && limits.pfc_history_per_counter_max > 0 {
         let slot = points % limits.pfc_history_per_counter_max;
         transaction
-            .prepare_cached("INSERT OR REPLACE INTO pfc_history VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .prepare_cached(
+                "INSERT OR REPLACE INTO pfc_history VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
             .execute(params![
                 place,
                 signed(slot),
@@ -181,6 +206,8 @@ pub(crate) fn write(
                 signed(changing.0),
                 signed(changing.1),
                 instance(latest),
+                signed(*readings),
+                signed(*unbroken),
             ])?;
         transaction
             .prepare_cached("UPDATE pfc_counters SET point_ms = ?2, points = ?3 WHERE id = ?1")?
@@ -194,15 +221,15 @@ fn insert(
     state: &PfcState,
     further: &FurtherScope,
 ) -> rusqlite::Result<i64> {
-    let Counter { earlier, latest, readings, .. } = &state.counter;
+    let Counter { earlier, latest, readings, unbroken, .. } = &state.counter;
     let scope = &latest.reading.scope;
     let before = earlier.map(|e| (signed(e.reading.time_ms), signed(e.reading.total)));
     transaction
         .prepare_cached(
             "INSERT INTO pfc_counters (session, number, domain, point, interface, transmitted, \
              priority, further, time_ms, total, instance, earlier_time_ms, earlier_total, \
-             earlier_instance, readings, received_ms, point_ms, points) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 0, 0)",
+             earlier_instance, readings, received_ms, unbroken, point_ms, points) VALUES \
+             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, 0)",
         )?
         .insert(params![
             signed(state.session.0),
@@ -221,6 +248,7 @@ fn insert(
             earlier.as_ref().and_then(instance),
             signed(*readings),
             signed(state.received_ms),
+            signed(*unbroken),
         ])
 }
 
@@ -262,6 +290,8 @@ fn counter(row: &Row<'_>, rules: &dyn Fn(SessionId) -> PfcRules) -> rusqlite::Re
         }),
         latest: sighting(unsigned(row, 9)?, unsigned(row, 10)?, row.get(11)?),
         readings: unsigned(row, 15)?,
+        unbroken: unsigned(row, 18)?,
+        doubted: None,
     };
     let received_ms = unsigned(row, 16)?;
     Ok(PfcRow {
@@ -351,14 +381,20 @@ pub(crate) fn history(
     let scope = found.state.counter.latest.reading.scope;
     let of = rules(found.state.session);
     let mut query = connection.prepare_cached(
-        "SELECT received_ms, time_ms, total, instance FROM pfc_history WHERE counter = ? \
+        "SELECT received_ms, time_ms, total, instance, number, unbroken FROM pfc_history \
+         WHERE counter = ? \
          ORDER BY received_ms, slot",
     )?;
     let points = query.query_map([signed(found.place)], |row| {
         let (time_ms, total) = (unsigned(row, 1)?, unsigned(row, 2)?);
         let known = known(row.get(3)?, time_ms, &of);
         let reading = Reading { scope, time_ms, total };
-        Ok(PfcPoint { received_ms: unsigned(row, 0)?, sighting: Sighting { reading, known } })
+        Ok(PfcPoint {
+            received_ms: unsigned(row, 0)?,
+            sighting: Sighting { reading, known },
+            number: unsigned(row, 4)?,
+            unbroken: unsigned(row, 5)?,
+        })
     })?;
     let points = points.collect::<rusqlite::Result<_>>()?;
     Ok(Some((found, points)))

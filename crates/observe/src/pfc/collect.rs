@@ -68,9 +68,21 @@ pub struct Counter {
     pub latest: Sighting,
     /// Readings that were taken.
     pub readings: u64,
+    /// The number of the reading since which every interval was exact, the first being 1: what is
+    /// said of two readings that did not follow each other needs all those between them.
+    // PFC-sem.2
+    pub unbroken: u64,
+    /// An instance of which something did not hold: it counted more than it can. Nothing is
+    /// believed of it any more in this session.
+    pub doubted: Option<u64>,
 }
 
 impl Counter {
+    /// A counter with its first reading.
+    fn new(further: FurtherScope, latest: Sighting) -> Self {
+        Self { further, earlier: None, latest, readings: 1, unbroken: 1, doubted: None }
+    }
+
     /// What was counted between the two latest readings.
     // PFC-sem.2
     pub fn interval(&self) -> Interval {
@@ -81,7 +93,10 @@ impl Counter {
     }
 
     /// Takes a reading of this counter.
-    fn receive(&mut self, new: Sighting) -> Verdict {
+    fn receive(&mut self, mut new: Sighting) -> Verdict {
+        if self.doubted.is_some() && self.doubted == new.known.instance {
+            new.known = Known::default();
+        }
         if self.latest == new {
             return Verdict::Repeated;
         }
@@ -91,6 +106,15 @@ impl Counter {
         let interval = Interval::between(&self.latest, &new);
         self.earlier = Some(core::mem::replace(&mut self.latest, new));
         self.readings = self.readings.saturating_add(1);
+        match interval {
+            Interval::Exact(_) => {}
+            Interval::Unknown(reason) => {
+                self.unbroken = self.readings;
+                if reason == Reason::TooMany {
+                    self.doubted = self.latest.known.instance;
+                }
+            }
+        }
         Verdict::Follows(interval)
     }
 }
@@ -169,7 +193,7 @@ impl Session {
                 let at = self.counters.len();
                 let further = place.key().1.clone();
                 place.insert(at);
-                self.counters.push(Counter { further, earlier: None, latest: new, readings: 1 });
+                self.counters.push(Counter::new(further, new));
                 (at, Verdict::First)
             }
             Entry::Occupied(place) => {

@@ -188,6 +188,8 @@ pub enum Reason {
     TooLong,
     /// More than the counter can count: something that was said of it does not hold.
     TooMany,
+    /// The readings did not follow each other, and something is not known of one between them.
+    Broken,
 }
 
 impl Reason {
@@ -206,6 +208,7 @@ impl Reason {
             Self::PaceUnknown => "the most that the counter can count is not known",
             Self::TooLong => "2^64 increments are possible in the time",
             Self::TooMany => "more than the counter can count in the time",
+            Self::Broken => "something is not known of a reading between them",
         }
     }
 }

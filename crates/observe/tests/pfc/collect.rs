@@ -117,6 +117,23 @@ fn a_full_session_refuses_new_counters_and_keeps_the_old_ones() {
     assert_eq!(session.counters().len(), 2);
 }
 
+// PFC-sem.2
+#[test]
+fn an_instance_that_counted_more_than_it_can_is_not_believed_again() {
+    let mut session = session();
+    assert_eq!(receive(&mut session, 1000, 500), Verdict::First);
+    assert!(matches!(receive(&mut session, 2000, 501), Verdict::Follows(Interval::Exact(_))));
+    assert_eq!(session.counters()[0].unbroken, 1);
+    let unknown = |reason| Verdict::Follows(Interval::Unknown(reason));
+    // Back by one is 2^64 - 1 forward.
+    assert_eq!(receive(&mut session, 3000, 500), unknown(Reason::TooMany));
+    assert_eq!(session.counters()[0].unbroken, 3);
+    for (n, ms) in [(4, 4000), (5, 5000)] {
+        assert_eq!(receive(&mut session, ms, 500 + ms), unknown(Reason::InstanceUnknown));
+        assert_eq!(session.counters()[0].unbroken, n);
+    }
+}
+
 // PFC-id.1: counters that come in another order than before are the same counters.
 #[test]
 fn a_counter_keeps_its_place_in_whatever_order_it_comes() {

@@ -175,6 +175,7 @@ fn no_two_reasons_have_the_same_words() {
         R::PaceUnknown,
         R::TooLong,
         R::TooMany,
+        R::Broken,
     ];
     let words: std::collections::BTreeSet<_> = all.iter().map(|reason| reason.words()).collect();
     assert_eq!(words.len(), all.len());

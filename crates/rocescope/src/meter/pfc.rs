@@ -59,7 +59,7 @@ impl PfcCounts {
         if self.received.is_empty() {
             Some("no PFC frame was seen, and most NICs consume them before a capture on their host")
         } else if self.interrupted {
-            Some("the capture missed frames that may have been any, PFC frames among them")
+            Some("nobody knows that the capture holds every frame once, PFC frames among them")
         } else {
             None
         }

@@ -178,7 +178,12 @@ fn cells(group: &Group) -> [String; 11] {
     };
     let Span { first, last, duration_ns, known } = span;
     let time = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    let of = |ratio: Ratio| format!("{:.3} ({:.3} to {:.3})", ratio.value, ratio.low, ratio.high);
+    // The range never becomes narrower by being printed.
+    let down = |bound: f64| (bound * 1e6).floor() / 1e6;
+    let up = |bound: f64| (bound * 1e6).ceil() / 1e6;
+    let of = |ratio: Ratio| {
+        format!("{:.6} ({:.6} to {:.6})", ratio.value, down(ratio.low), up(ratio.high))
+    };
     let total =
         |text: &dyn Fn(observe::queue::aggregate::Total) -> String| known.map_or_else(none, text);
     [

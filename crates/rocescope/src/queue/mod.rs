@@ -13,6 +13,7 @@ use observe::queue::EpochId;
 use observe::queue::aggregate::{Aggregator, Full};
 pub use observe::queue::meter::Settings;
 
+use crate::layout::counted;
 use crate::meter::Format;
 
 pub mod aggregate;
@@ -133,7 +134,9 @@ pub fn run_check(
             (0, _) => Err(QueueError::Empty),
             (_, 0) => {
                 // Where standard error is gone there is nobody to tell.
-                _ = writeln!(summary, "{rows} rows in {documents} documents, no finding");
+                let (rows, documents) =
+                    (counted(rows, "row[|s]"), counted(documents, "document[|s]"));
+                _ = writeln!(summary, "{rows} in {documents}, no finding");
                 Ok(())
             }
             (_, findings) => Err(QueueError::Findings(findings)),

@@ -130,12 +130,12 @@ pub(super) async fn history(
 }
 
 /// Appends a reading. What lies between it and the point before is known by the same rule as what
-/// lies between two readings that followed each other.
+/// lies between two readings that followed each other, if it is so for all those between them.
 // PFC-sem.2, PFC-sem.3
 fn append_point(body: &mut Vec<u8>, point: &PfcPoint, before: Option<&PfcPoint>) {
-    let PfcPoint { received_ms, sighting } = point;
+    let PfcPoint { received_ms, sighting, .. } = point;
     let between = match before {
-        Some(before) => Interval::between(&before.sighting, sighting),
+        Some(before) => point.since(before),
         None => Interval::Unknown(Reason::NoEarlier),
     };
     body.extend_from_slice(b"{\"record\":\"pfcPoint\"");

@@ -452,7 +452,7 @@ async fn the_dashboard_asks_only_what_is_served_and_runs_nothing_but_its_own_scr
     }
     // Text goes in as text alone, never as markup: addresses of peers and reasons are others' words.
     assert!(!script.contains("innerHTML") && !script.contains("insertAdjacentHTML"));
-    for target in ["/api/v1/summary", "/api/v1/sessions?limit=20", "/api/v1/pfc?limit=64"] {
+    for target in ["/api/v1/summary", "/api/v1/sessions?limit=20", "/api/v1/pfc?limit=256"] {
         assert!(script.contains(target), "{target}");
         site.get(target).await;
     }

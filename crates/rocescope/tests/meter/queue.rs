@@ -21,7 +21,7 @@ fn queue(arguments: &[&str], file: &Path) -> crate::support::Ended {
 fn queue_check_ends_with_0_or_1_and_names_the_file_in_one_line() {
     let good = queue(&["check"], &case("queue/ok-draft.json"));
     assert_eq!((good.code, &*good.out), (Some(0), ""), "{}", good.err);
-    assert_eq!(good.err, "1 rows in 1 documents, no finding\n");
+    assert_eq!(good.err, "1 row in 1 document, no finding\n");
     let bad = queue(&["check", "--json"], &case("queue/bad-E-gt-T.json"));
     assert_eq!(bad.code, Some(1));
     let found = &bad.json()[0];

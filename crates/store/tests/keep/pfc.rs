@@ -36,6 +36,8 @@ fn state(session: SessionId, number: u64, sightings: &[Sighting], received_ms: u
         earlier: sightings.len().checked_sub(2).map(|at| sightings[at]),
         latest: *sightings.last().unwrap(),
         readings: sightings.len() as u64,
+        unbroken: 1,
+        doubted: None,
     };
     PfcState { session, number, counter, received_ms }
 }
@@ -184,4 +186,36 @@ fn a_database_of_version_2_is_taken_over() {
     let one = state(session, 0, &[sighting(1, 1, 1, None)], 1);
     store.apply(&[change(&one)]).unwrap();
     assert_eq!(everything(&reader), [one]);
+}
+
+// PFC-sem.2: what is said over readings that are not kept needs all of them.
+#[test]
+fn between_two_kept_readings_nothing_is_exact_where_something_was_not_known_of_one_between() {
+    let scratch = Scratch::new();
+    let limits = StoreLimits { pfc_history_interval_ms: 1000, ..StoreLimits::default() };
+    let (mut store, _) = Store::open(scratch.path(), limits, 0).unwrap();
+    let session = store.open_session(&vouched()).unwrap();
+    let of = |place: u32| sighting(place, 1, 1, Some(9)).reading.scope.interface;
+    // Readings 1 and 3 are kept; the second is broken for counter 0 and not for counter 1.
+    for (number, unbroken) in [(0, 3), (1, 1)] {
+        let interface = of(u32::try_from(number).unwrap() + 1);
+        let readings = [
+            sighting(interface, 0, 500, Some(9)),
+            sighting(interface, 500, 502, Some(9)),
+            sighting(interface, 2000, 600, Some(9)),
+        ];
+        for (last, received_ms) in [(1, 5000), (2, 5500), (3, 7000)] {
+            let mut state = state(session, number, &readings[..last], received_ms);
+            state.counter.unbroken = if last == 1 { 1 } else { unbroken.min(last as u64) };
+            store.apply(&[change(&state)]).unwrap();
+        }
+    }
+    let reader = store.reader().unwrap();
+    let between = |number| {
+        let (_, points) = reader.pfc_history(session, number).unwrap().unwrap();
+        assert_eq!(points.iter().map(|p| p.number).collect::<Vec<_>>(), [1, 3]);
+        points[1].since(&points[0])
+    };
+    assert_eq!(between(0), Interval::Unknown(Reason::Broken));
+    assert!(matches!(between(1), Interval::Exact(frames) if frames.count() == 100));
 }

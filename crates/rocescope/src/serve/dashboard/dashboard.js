@@ -147,7 +147,7 @@ function interval(counter) {
 }
 
 async function pfc() {
-  const page = await ask("/api/v1/pfc?limit=64");
+  const page = await ask("/api/v1/pfc?limit=256");
   const body = document.createElement("tbody");
   for (const counter of page.pfc) {
     const row = body.insertRow();
@@ -160,6 +160,8 @@ async function pfc() {
     cell(row, time(counter.observationTimeMilliseconds));
   }
   byId("pfc").tBodies[0].replaceWith(body);
+  const shown = page.pfc.length === 0 ? "None was reported." : "All that are stored are shown.";
+  byId("pfc-shown").textContent = page.next === null ? shown : `${page.pfc.length} of more are shown.`;
 }
 
 function drawn(name, attributes, text) {

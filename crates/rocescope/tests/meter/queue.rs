@@ -105,7 +105,7 @@ fn the_table_says_what_its_numbers_do_not_mean() {
     let ended = queue(&["aggregate"], &case("queue-aggregate/1000.jsonl"));
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert!(ended.out.contains("Ethernet1/1 q3 priority 3 epoch 64c38c41"), "{}", ended.out);
-    assert!(ended.out.contains("0.237 (0.000 to 0.514)"), "{}", ended.out);
+    assert!(ended.out.contains("0.237090 (0.000000 to 0.513573)"), "{}", ended.out);
     assert!(ended.out.contains("    rejected interval 52: overlaps interval 2\n"), "{}", ended.out);
     assert!(ended.out.contains("says nothing of where congestion is"), "{}", ended.out);
 }

@@ -5,7 +5,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use observe::outcome::Outcome;
-use store::{EpochFilter, EpochRow, HistoryRow, Page, SessionId};
+use store::{EpochFilter, EpochRow, HistoryRow, Page, Reader, SessionId};
 
 use super::answer::{Problem, json};
 use super::parameters::{Parameters, digits};
@@ -29,31 +29,33 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.as_deref(), endpoints::EPOCHS)?;
     let (filter, question) = filter(&state, &parameters)?;
-    let body = state.pool.read(move |reader| Ok(page(reader.epochs(&filter)?, &question))).await?;
-    Ok(json(body))
+    let read =
+        move |reader: &Reader| Ok(page("epochs", &reader.epochs(&filter)?, &question, epoch));
+    Ok(json(state.pool.read(read).await?))
 }
 
-/// Many rows take their time: this runs where a query runs.
-fn page(page: Page<EpochRow>, question: &str) -> Vec<u8> {
-    let mut body = b"{\"epochs\":[".to_vec();
+/// A page of a listing: its rows under a name, and the cursor of what follows. Many rows take their
+/// time: this runs where a query runs.
+pub(super) fn page<T>(
+    name: &str,
+    page: &Page<T>,
+    question: &str,
+    append: impl Fn(&mut Vec<u8>, &T),
+) -> Vec<u8> {
+    let mut body = format!("{{\"{name}\":[").into_bytes();
     for (n, row) in page.rows.iter().enumerate() {
         if n > 0 {
             body.push(b',');
         }
-        epoch(&mut body, row);
+        append(&mut body, row);
     }
     body.push(b']');
-    next(&mut body, page.next.map(|place| cursor::cursor(question, place)));
-    body
-}
-
-/// Ends an object with the cursor of what follows.
-pub(super) fn next(body: &mut Vec<u8>, next: Option<String>) {
-    match next {
-        Some(next) => json::text(body, "next", &next),
+    match page.next {
+        Some(place) => json::text(&mut body, "next", &cursor::cursor(question, place)),
         None => body.extend_from_slice(b",\"next\":null"),
     }
     body.push(b'}');
+    body
 }
 
 /// What is asked for, and the question without the page.

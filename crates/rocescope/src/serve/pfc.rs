@@ -12,11 +12,11 @@ use observe::pfc::Direction;
 use observe::pfc::interval::{Interval, Reason};
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
-use store::{Page, PfcFilter, PfcPoint, PfcRow, SessionId};
+use store::{PfcFilter, PfcPoint, PfcRow, Reader, SessionId};
 
 use super::answer::{Problem, json};
 use super::parameters::{Parameters, digits};
-use super::{Shared, State as Served, cursor, endpoints, epochs};
+use super::{Shared, State as Served, endpoints, epochs};
 use crate::meter::json;
 use crate::meter::pfc::{self, Judged};
 
@@ -33,9 +33,10 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.as_deref(), endpoints::PFC)?;
     let (filter, question) = filter(&state, &parameters)?;
-    let body =
-        state.pool.read(move |reader| Ok(page(reader.pfc_counters(&filter)?, &question))).await?;
-    Ok(json(body))
+    let read = move |reader: &Reader| {
+        Ok(epochs::page("pfc", &reader.pfc_counters(&filter)?, &question, counter))
+    };
+    Ok(json(state.pool.read(read).await?))
 }
 
 /// What is asked for, and the question without the page.
@@ -59,20 +60,6 @@ fn filter(state: &Served, parameters: &Parameters) -> Result<(PfcFilter, String)
     let limit = state.limit(parameters)?;
     let cursor = epochs::place(parameters, &asked)?;
     Ok((PfcFilter { limit, cursor, ..question }, asked))
-}
-
-/// Many rows take their time: this runs where a query runs.
-fn page(page: Page<PfcRow>, question: &str) -> Vec<u8> {
-    let mut body = b"{\"pfc\":[".to_vec();
-    for (n, row) in page.rows.iter().enumerate() {
-        if n > 0 {
-            body.push(b',');
-        }
-        counter(&mut body, row);
-    }
-    body.push(b']');
-    epochs::next(&mut body, page.next.map(|place| cursor::cursor(question, place)));
-    body
 }
 
 /// Appends a counter.

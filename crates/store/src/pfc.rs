@@ -160,36 +160,13 @@ pub(crate) fn write(
     limits: &StoreLimits,
     state: &PfcState,
 ) -> rusqlite::Result<()> {
-    let Counter { further, earlier, latest, readings, unbroken, doubted: _ } = &state.counter;
-    let changing = (latest.reading.time_ms, latest.reading.total);
-    let before = earlier.map(|e| (signed(e.reading.time_ms), signed(e.reading.total)));
-    let mut update = transaction.prepare_cached(
-        "UPDATE pfc_counters SET time_ms = ?3, total = ?4, instance = ?5, earlier_time_ms = ?6, \
-         earlier_total = ?7, earlier_instance = ?8, readings = ?9, received_ms = ?10, \
-         unbroken = ?11 WHERE session = ?1 AND number = ?2 RETURNING id, point_ms, points",
-    )?;
-    let found = update
-        .query_map(
-            params![
-                signed(state.session.0),
-                signed(state.number),
-                signed(changing.0),
-                signed(changing.1),
-                instance(latest),
-                before.map(|(time, _)| time),
-                before.map(|(_, total)| total),
-                earlier.as_ref().and_then(instance),
-                signed(*readings),
-                signed(state.received_ms),
-                signed(*unbroken),
-            ],
-            |row| Ok((row.get::<_, i64>(0)?, unsigned(row, 1)?, unsigned(row, 2)?)),
-        )?
-        .next()
-        .transpose()?;
-    let (place, point_ms, points) = match found {
+    let Counter { latest, readings, unbroken, .. } = &state.counter;
+    let (place, point_ms, points) = match stand(transaction, state)? {
         Some(found) => found,
-        None => (insert(transaction, state, further)?, 0, 0),
+        None => {
+            insert(transaction, state)?;
+            stand(transaction, state)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?
+        }
     };
     let due =
         points == 0 || state.received_ms.saturating_sub(point_ms) >= limits.pfc_history_interval_ms;
@@ -203,8 +180,8 @@ pub(crate) fn write(
                 place,
                 signed(slot),
                 signed(state.received_ms),
-                signed(changing.0),
-                signed(changing.1),
+                signed(latest.reading.time_ms),
+                signed(latest.reading.total),
                 instance(latest),
                 signed(*readings),
                 signed(*unbroken),
@@ -216,22 +193,48 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn insert(
+/// Writes how a counter stands, where it has a row: its place, the time of its latest point, and how
+/// many points there were.
+fn stand(
     transaction: &Transaction<'_>,
     state: &PfcState,
-    further: &FurtherScope,
-) -> rusqlite::Result<i64> {
+) -> rusqlite::Result<Option<(i64, u64, u64)>> {
     let Counter { earlier, latest, readings, unbroken, .. } = &state.counter;
-    let scope = &latest.reading.scope;
     let before = earlier.map(|e| (signed(e.reading.time_ms), signed(e.reading.total)));
-    transaction
+    let mut update = transaction.prepare_cached(
+        "UPDATE pfc_counters SET time_ms = ?3, total = ?4, instance = ?5, earlier_time_ms = ?6, \
+         earlier_total = ?7, earlier_instance = ?8, readings = ?9, received_ms = ?10, \
+         unbroken = ?11 WHERE session = ?1 AND number = ?2 RETURNING id, point_ms, points",
+    )?;
+    let standing = params![
+        signed(state.session.0),
+        signed(state.number),
+        signed(latest.reading.time_ms),
+        signed(latest.reading.total),
+        instance(latest),
+        before.map(|(time, _)| time),
+        before.map(|(_, total)| total),
+        earlier.as_ref().and_then(instance),
+        signed(*readings),
+        signed(state.received_ms),
+        signed(*unbroken),
+    ];
+    let found = update
+        .query_map(standing, |row| Ok((row.get(0)?, unsigned(row, 1)?, unsigned(row, 2)?)))?;
+    // One at most; the statement is to come to its end.
+    found.last().transpose()
+}
+
+/// Writes what never changes of a counter, and places for what does.
+fn insert(transaction: &Transaction<'_>, state: &PfcState) -> rusqlite::Result<()> {
+    let scope = &state.counter.latest.reading.scope;
+    let done = transaction
         .prepare_cached(
             "INSERT INTO pfc_counters (session, number, domain, point, interface, transmitted, \
-             priority, further, time_ms, total, instance, earlier_time_ms, earlier_total, \
-             earlier_instance, readings, received_ms, unbroken, point_ms, points) VALUES \
-             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, 0)",
+             priority, further, time_ms, total, readings, received_ms, unbroken, point_ms, points) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, 0, 0, 0)",
         )?
-        .insert(params![
+        .execute(params![
             signed(state.session.0),
             signed(state.number),
             scope.domain,
@@ -239,17 +242,9 @@ fn insert(
             scope.interface,
             scope.direction == Direction::Transmitted,
             scope.priority.get(),
-            further.octets(),
-            signed(latest.reading.time_ms),
-            signed(latest.reading.total),
-            instance(latest),
-            before.map(|(time, _)| time),
-            before.map(|(_, total)| total),
-            earlier.as_ref().and_then(instance),
-            signed(*readings),
-            signed(state.received_ms),
-            signed(*unbroken),
-        ])
+            state.counter.further.octets(),
+        ]);
+    done.map(drop)
 }
 
 fn known(id: Option<i64>, time_ms: u64, rules: &PfcRules) -> Known {

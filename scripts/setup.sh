@@ -4,8 +4,8 @@
 # Asks nothing, changes nothing where nothing is missing, and may run any number of times.
 set -euo pipefail
 
-# libpcap captures on interfaces.
-build=(gcc libc6-dev libpcap-dev)
+# libpcap captures on interfaces; cmake builds libyang, which uses libpcre2.
+build=(cmake gcc libc6-dev libpcap-dev libpcre2-dev make pkg-config)
 case "${1:-}" in
   demo) packages=("${build[@]}") ;;
   # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write. ip

@@ -1,0 +1,166 @@
+//! Documents that others send, checked by libyang against the modules.
+//!
+//! A document with anything that the modules do not have is refused: libyang by itself would drop
+//! it in silence.
+
+use std::fmt;
+
+use yang5::data::{
+    DataFormat, DataNodeRef, DataOperation, DataParserFlags, DataTree, DataValidationFlags,
+};
+
+use crate::schema::{Definition, Kind, Schema, find};
+use crate::tree::{Content, Node};
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// RFC 7951.
+    Json,
+    /// RFC 7950.
+    Xml,
+}
+
+impl Encoding {
+    const fn format(self) -> DataFormat {
+        match self {
+            Self::Json => DataFormat::JSON,
+            Self::Xml => DataFormat::XML,
+        }
+    }
+}
+
+/// What a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The content of a datastore, whole, which has to be valid.
+    Datastore,
+    /// Parts of one, whose nodes have to exist and whose values have to be of their types.
+    Data,
+    /// An operation and its input.
+    Input,
+    /// An operation and its output.
+    Output,
+    /// A notification.
+    Notification,
+}
+
+/// Why a document is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// What is wrong, in libyang's words.
+    pub what: String,
+    /// Where: a path in the data, where there is one.
+    pub path: Option<String>,
+    /// The `error-app-tag` that the module gives, where it gives one.
+    pub app_tag: Option<String>,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " (at {path})"))
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<yang5::Error> for ReadError {
+    fn from(error: yang5::Error) -> Self {
+        Self {
+            what: error.msg.unwrap_or_else(|| "not valid, for no reason that libyang tells".into()),
+            path: error.path,
+            app_tag: error.apptag,
+        }
+    }
+}
+
+impl Schema {
+    /// Reads a document. `anydata` in it comes without its content.
+    ///
+    /// # Errors
+    ///
+    /// The first fault.
+    // QUE-yang.1
+    pub fn read(
+        &'static self,
+        encoding: Encoding,
+        what: What,
+        text: &str,
+    ) -> Result<Vec<Node>, ReadError> {
+        let tree = self.parse(encoding, what, text)?;
+        let Some(first) = tree.reference() else { return Ok(Vec::new()) };
+        let top = match what {
+            What::Datastore | What::Data => self.data(),
+            What::Input | What::Output => self.rpcs(),
+            What::Notification => self.notifications(),
+        };
+        Ok(nodes(first.inclusive_siblings(), top, what == What::Output, &|_| true))
+    }
+
+    pub(crate) fn parse(
+        &'static self,
+        encoding: Encoding,
+        what: What,
+        text: &str,
+    ) -> Result<DataTree<'static>, ReadError> {
+        if text.contains('\0') {
+            return Err(ReadError {
+                what: "character U+0000, expected none".into(),
+                path: None,
+                app_tag: None,
+            });
+        }
+        let strict = || DataParserFlags::STRICT;
+        let format = encoding.format();
+        let operation =
+            |operation| DataTree::parse_op_string(&self.context, text, format, strict(), operation);
+        Ok(match what {
+            What::Datastore => DataTree::parse_string(
+                &self.context,
+                text,
+                format,
+                strict(),
+                DataValidationFlags::PRESENT,
+            )?,
+            What::Data => DataTree::parse_string(
+                &self.context,
+                text,
+                format,
+                strict() | DataParserFlags::NO_VALIDATION,
+                DataValidationFlags::PRESENT,
+            )?,
+            What::Input => operation(DataOperation::RpcYang)?,
+            What::Output => operation(DataOperation::ReplyYang)?,
+            What::Notification => operation(DataOperation::NotificationYang)?,
+        })
+    }
+}
+
+/// Turns libyang's nodes into ours, leaving out those that are not wanted with all that is in them.
+pub(crate) fn nodes<'a>(
+    found: impl Iterator<Item = DataNodeRef<'a>>,
+    among: &'static [Definition],
+    output: bool,
+    wanted: &impl Fn(&DataNodeRef<'a>) -> bool,
+) -> Vec<Node> {
+    found
+        .filter(|node| wanted(node))
+        .filter_map(|node| {
+            let schema = node.schema();
+            let definition = find(among, schema.module().name(), schema.name())?;
+            let content = match &definition.kind {
+                Kind::Leaf(_) | Kind::LeafList(_) => {
+                    Content::Value(node.value_canonical().unwrap_or_default().into())
+                }
+                Kind::Any => Content::Any(Vec::new()),
+                Kind::Rpc { output: out } => {
+                    let among = if output { &**out } else { &*definition.children };
+                    Content::Inner(nodes(node.children(), among, output, wanted))
+                }
+                _ => Content::Inner(nodes(node.children(), &definition.children, output, wanted)),
+            };
+            Some(Node { definition, content })
+        })
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Trees as XML (RFC 7950, section 7 and 9).
+
+use crate::schema::{Definition, Kind, Schema, Type};
+use crate::tree::{Content, Node};
+
+/// Writes nodes at the end of a text. Each element declares its namespace where it is not that of
+/// the one around it; `within` is the namespace that holds where they come to stand.
+pub fn write(out: &mut String, schema: &Schema, nodes: &[Node], within: Option<&str>) {
+    for node in nodes {
+        element(out, schema, node, within);
+    }
+}
+
+fn element(out: &mut String, schema: &Schema, node: &Node, within: Option<&str>) {
+    if node.says_nothing() {
+        return;
+    }
+    let definition = node.definition;
+    let namespace = &*definition.module.namespace;
+    out.push('<');
+    out.push_str(&definition.name);
+    if within != Some(namespace) {
+        declare(out, None, namespace);
+    }
+    match &node.content {
+        Content::Value(value) => {
+            if prefixed(definition) {
+                declare_prefixes(out, schema, value);
+            }
+            if value.is_empty() {
+                out.push_str("/>");
+                return;
+            }
+            out.push('>');
+            text(out, value);
+        }
+        Content::Inner(children) if children.is_empty() => {
+            out.push_str("/>");
+            return;
+        }
+        Content::Inner(children) => {
+            out.push('>');
+            write(out, schema, children, Some(namespace));
+        }
+        Content::Any(nodes) => {
+            out.push('>');
+            write(out, schema, nodes, Some(namespace));
+        }
+    }
+    out.push_str("</");
+    out.push_str(&definition.name);
+    out.push('>');
+}
+
+const fn prefixed(definition: &Definition) -> bool {
+    matches!(definition.kind, Kind::Leaf(Type::Prefixed) | Kind::LeafList(Type::Prefixed))
+}
+
+/// Declares every module that is named as a prefix in a value, under its own name.
+fn declare_prefixes(out: &mut String, schema: &Schema, value: &str) {
+    let mut declared: Vec<&str> = Vec::new();
+    for (at, _) in value.match_indices(':') {
+        let before = value.get(..at).unwrap_or_default();
+        let start = before
+            .rfind(|character: char| {
+                !(character.is_ascii_alphanumeric() || "-_.".contains(character))
+            })
+            .map_or(0, |found| found + 1);
+        let name = before.get(start..).unwrap_or_default();
+        if declared.contains(&name) {
+            continue;
+        }
+        if let Some(module) = schema.module(name) {
+            declare(out, Some(name), &module.namespace);
+            declared.push(name);
+        }
+    }
+}
+
+fn declare(out: &mut String, prefix: Option<&str>, namespace: &str) {
+    out.push_str(" xmlns");
+    if let Some(prefix) = prefix {
+        out.push(':');
+        out.push_str(prefix);
+    }
+    out.push_str("=\"");
+    attribute_text(out, namespace);
+    out.push('"');
+}
+
+/// Character data. What XML 1.0 has no way to say becomes U+FFFD.
+pub fn text(out: &mut String, value: &str) {
+    escape(out, value, false);
+}
+
+/// The value of an attribute, between double quotes.
+pub fn attribute_text(out: &mut String, value: &str) {
+    escape(out, value, true);
+}
+
+fn escape(out: &mut String, value: &str, attribute: bool) {
+    for character in value.chars() {
+        match character {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' if attribute => out.push_str("&quot;"),
+            '\r' => out.push_str("&#13;"),
+            '\n' | '\t' if attribute => out.push_str(&format!("&#{};", u32::from(character))),
+            '\n' | '\t' => out.push(character),
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(character),
+        }
+    }
+}

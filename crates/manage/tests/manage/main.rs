@@ -1,0 +1,6 @@
+//! The data tree and what is served of it.
+
+mod access;
+mod scene;
+mod trees;
+mod xpath;

@@ -1,0 +1,52 @@
+//! Selection by XPath.
+
+use manage::json;
+use manage::select::xpath;
+
+use super::scene::{schema, tree};
+
+fn selected(expression: &str) -> String {
+    json::object(&xpath(schema(), &tree(), expression).expect(expression))
+}
+
+#[test]
+fn a_node_comes_with_its_ancestors_and_their_keys_and_nothing_else() {
+    let found = selected(
+        "/ietf-interfaces:interfaces/interface[name='Ethernet1/2']/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue/backlog-ns",
+    );
+    assert_eq!(
+        found,
+        r#"{"ietf-interfaces:interfaces":{"interface":[{"name":"Ethernet1/2","ietf-pfc-queue-telemetry:pfc-queue-telemetry":{"queue":[{"queue-id":"q3","backlog-ns":"64000000"}]}}]}}"#
+    );
+}
+
+#[test]
+fn a_container_comes_with_all_that_is_in_it() {
+    assert_eq!(selected("/ietf-interfaces:interfaces"), json::object(&tree()));
+}
+
+#[test]
+fn what_is_not_there_selects_nothing() {
+    assert_eq!(selected("/ietf-interfaces:interfaces/interface[name='none']"), "{}");
+}
+
+#[test]
+fn what_could_take_long_or_selects_no_nodes_is_refused() {
+    let long = format!("/ietf-interfaces:interfaces{}", " ".repeat(1000));
+    for bad in [
+        "//*//*",
+        "//ietf-interfaces:interface[//ietf-interfaces:name]",
+        "/ietf-interfaces:interfaces/interface[/ietf-interfaces:interfaces]",
+        "/ietf-interfaces:interfaces/interface[../interface[name]]",
+        "/ietf-interfaces:interfaces/interface[ancestor :: *]",
+        "descendant::*/ancestor::*",
+        "1 + 1",
+        "/ietf-interfaces:interfaces[",
+        "/ietf-interfaces:interfaces/interface[name='a]",
+        "\u{0}",
+        &long,
+    ] {
+        assert!(xpath(schema(), &tree(), bad).is_err(), "{bad}");
+    }
+    assert!(xpath(schema(), &tree(), "//ietf-interfaces:name[.='[//a[/b]]']").is_ok());
+}

@@ -1,9 +1,10 @@
 //! Selection by XPath 1.0, which libyang evaluates.
 //!
-//! An expression is the one thing here whose cost its author chooses. So it is short, and what looks
-//! at a whole tree (`//`, the axes for descendants, ancestors and neighbours) may be in it once and
-//! not inside a predicate; predicates do not stand in predicates. Then the work is at most some
-//! steps for each pair of a node and its siblings.
+//! An expression is the one thing here whose cost its author chooses, and libyang cannot be stopped.
+//! So it is short; what looks at a whole tree (`//`, the axes for descendants, ancestors and
+//! neighbours) may be in it once and not inside a predicate; predicates do not stand in predicates
+//! and see only what is in their own node; and two sets of nodes are not compared, which would take
+//! a step for each pair. Then the work grows with the tree times the length of the expression.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -72,8 +73,88 @@ pub fn xpath(
     Ok(converted(first.inclusive_siblings(), schema.data(), false, &wanted))
 }
 
+/// A piece of an expression (XPath 1.0, section 3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    /// A name, with its prefix where it has one.
+    Name(&'a str),
+    /// A number.
+    Number,
+    /// A literal, with its quotes.
+    Literal,
+    /// Anything else: one or two characters.
+    Symbol(&'a str),
+}
+
+/// Splits an expression into its pieces, each with where it begins.
+pub(super) fn tokens(expression: &str) -> Result<Vec<(usize, Token<'_>)>, XpathError> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = expression.get(at..).filter(|rest| !rest.is_empty()) {
+        let first = rest.chars().next().unwrap_or_default();
+        let (token, octets) = match first {
+            ' ' | '\t' | '\r' | '\n' => {
+                at += 1;
+                continue;
+            }
+            '\'' | '"' => {
+                let end = rest.get(1..).and_then(|inner| inner.find(first));
+                let end = end.ok_or_else(|| {
+                    XpathError(format!("no end of the literal that begins at octet {at}"))
+                })?;
+                (Token::Literal, end + 2)
+            }
+            '0'..='9' => {
+                let digit = |c: char| c.is_ascii_digit() || c == '.';
+                (Token::Number, rest.find(|c| !digit(c)).unwrap_or(rest.len()))
+            }
+            _ if first.is_alphabetic() || first == '_' => {
+                let octets = name_octets(rest);
+                (Token::Name(rest.get(..octets).unwrap_or_default()), octets)
+            }
+            _ => {
+                let two = ["//", "::", "..", "!=", "<=", ">="];
+                let octets = match two.iter().find(|two| rest.starts_with(**two)) {
+                    Some(two) => two.len(),
+                    None => first.len_utf8(),
+                };
+                (Token::Symbol(rest.get(..octets).unwrap_or_default()), octets)
+            }
+        };
+        found.push((at, token));
+        at += octets;
+    }
+    Ok(found)
+}
+
+/// Octets of a name at the start of a text: one colon may be in it, but not the two of an axis.
+fn name_octets(text: &str) -> usize {
+    let of_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let first = text.find(|c| !of_name(c)).unwrap_or(text.len());
+    let rest = text.get(first..).unwrap_or_default();
+    let after = rest
+        .strip_prefix(':')
+        .filter(|after| after.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '*'));
+    match after {
+        Some(after) if after.starts_with('*') => first + 2,
+        Some(after) => first + 1 + after.find(|c| !of_name(c)).unwrap_or(after.len()),
+        None => first,
+    }
+}
+
+/// Steps that can reach the whole tree from anywhere in it.
+const WIDE_AXES: [&str; 4] = ["descendant", "descendant-or-self", "ancestor", "ancestor-or-self"];
+
+/// Steps that are not taken: from each of many nodes to each of the others.
+const AXES_REFUSED: [&str; 4] =
+    ["following", "following-sibling", "preceding", "preceding-sibling"];
+
+/// Functions that are not evaluated: a pattern can take for ever on one value.
+const FUNCTIONS_REFUSED: [&str; 2] = ["re-match", "deref"];
+
 /// Refuses what could take long.
 fn bounded(expression: &str) -> Result<(), XpathError> {
+    let refused = |what: &str| Err(XpathError(what.into()));
     if expression.len() > XPATH_OCTETS_MAX {
         let found = expression.len();
         return Err(XpathError(format!(
@@ -81,87 +162,74 @@ fn bounded(expression: &str) -> Result<(), XpathError> {
         )));
     }
     if expression.contains('\0') {
-        return Err(XpathError("character U+0000 in XPath, expected none".into()));
+        return refused("character U+0000 in XPath, expected none");
     }
-    let outside = without_literals(expression)?;
-    let compact: String = outside.split_whitespace().collect();
-    let mut predicates = 0_usize;
-    let mut wide = 0_usize;
-    for (at, octet) in compact.bytes().enumerate() {
-        let rest = compact.get(at..).unwrap_or_default();
-        match octet {
-            b'[' => predicates += 1,
-            b']' => predicates = predicates.saturating_sub(1),
+    let all: Vec<Token<'_>> = tokens(expression)?.into_iter().map(|(_, token)| token).collect();
+    let constant = |token: Option<&Token<'_>>| {
+        matches!(token, Some(Token::Literal | Token::Number | Token::Symbol("-")))
+    };
+    let (mut predicates, mut wide) = (0_usize, 0_usize);
+    for (nth, token) in all.iter().enumerate() {
+        let before = nth.checked_sub(1).and_then(|before| all.get(before));
+        let next = all.get(nth + 1);
+        let inside = predicates > 0;
+        let is_wide = match *token {
+            Token::Symbol(symbol) => symbol == "//",
+            Token::Name(name) => next == Some(&Token::Symbol("::")) && WIDE_AXES.contains(&name),
+            Token::Number | Token::Literal => false,
+        };
+        if is_wide && inside {
+            return refused(
+                "a predicate that looks at the whole tree, expected steps from its node",
+            );
+        }
+        wide += usize::from(is_wide);
+        if wide > 1 {
+            return refused("more than one step through the whole tree, expected one");
+        }
+        match *token {
+            Token::Symbol("[") if inside => {
+                return refused("a predicate within a predicate, expected none");
+            }
+            Token::Symbol("[") => predicates += 1,
+            Token::Symbol("]") => predicates = predicates.saturating_sub(1),
+            Token::Symbol("=" | "!=" | "<" | "<=" | ">" | ">=")
+                if !constant(before) && !constant(next) =>
+            {
+                return refused(
+                    "a comparison of two sets of nodes, expected a literal or a number on one side",
+                );
+            }
+            Token::Symbol("..") if inside => {
+                return refused("a step upwards in a predicate, expected steps from its own node");
+            }
+            // From the root, unless it is the step after another.
+            Token::Symbol("/")
+                if inside
+                    && !matches!(
+                        before,
+                        Some(Token::Name(_) | Token::Symbol("*" | "]" | ")" | "." | ".."))
+                    ) =>
+            {
+                return refused(
+                    "a path from the root in a predicate, expected steps from its node",
+                );
+            }
+            Token::Name(name)
+                if next == Some(&Token::Symbol("::")) && AXES_REFUSED.contains(&name) =>
+            {
+                return Err(XpathError(format!("axis {name}, which is not evaluated here")));
+            }
+            Token::Name("parent") if inside && next == Some(&Token::Symbol("::")) => {
+                return refused("a step upwards in a predicate, expected steps from its own node");
+            }
+            Token::Name(name)
+                if next == Some(&Token::Symbol("(")) && FUNCTIONS_REFUSED.contains(&name) =>
+            {
+                return Err(XpathError(format!("function {name}, which is not evaluated here")));
+            }
             _ => {}
         }
-        if predicates > 1 {
-            return Err(XpathError("a predicate within a predicate, expected none".into()));
-        }
-        // The second `/` of `//` is no beginning of another.
-        let slashes = rest.starts_with("//")
-            && !compact.get(..at).is_some_and(|before| before.ends_with('/'));
-        let axis = WIDE_AXES.iter().any(|axis| rest.starts_with(axis))
-            && !compact.get(..at).is_some_and(|before| {
-                before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-            });
-        // From the root, and so as wide, unless it is the step after another.
-        let absolute = predicates > 0
-            && octet == b'/'
-            && !compact.get(..at).is_some_and(|before| {
-                before.ends_with(|c: char| c.is_ascii_alphanumeric() || "-_.*])/".contains(c))
-            });
-        if predicates > 0 && (slashes || axis || absolute) {
-            return Err(XpathError(
-                "a predicate that looks at the whole tree, expected steps from its own node".into(),
-            ));
-        }
-        wide += usize::from(slashes || axis);
-        if wide > 1 || octet == b'|' && wide > 0 && compact.matches('|').count() > UNIONS_MAX {
-            return Err(XpathError(
-                "more than one step through the whole tree, expected one".into(),
-            ));
-        }
-    }
-    if compact.matches('|').count() > UNIONS_MAX {
-        return Err(XpathError(format!("more than {UNIONS_MAX} unions, expected fewer")));
     }
     Ok(())
-}
-
-/// Unions in an expression, at most.
-const UNIONS_MAX: usize = 16;
-
-const WIDE_AXES: [&str; 8] = [
-    "descendant::",
-    "descendant-or-self::",
-    "ancestor::",
-    "ancestor-or-self::",
-    "following::",
-    "following-sibling::",
-    "preceding::",
-    "preceding-sibling::",
-];
-
-/// The expression with every literal empty.
-fn without_literals(expression: &str) -> Result<String, XpathError> {
-    let mut out = String::new();
-    let mut open = None;
-    for character in expression.chars() {
-        match (open, character) {
-            (None, '\'' | '"') => {
-                open = Some(character);
-                out.push(character);
-            }
-            (None, _) => out.push(character),
-            (Some(quote), _) if quote == character => {
-                open = None;
-                out.push(character);
-            }
-            (Some(_), _) => {}
-        }
-    }
-    match open {
-        None => Ok(out),
-        Some(quote) => Err(XpathError(format!("no end of a literal that began with {quote}"))),
-    }
 }

@@ -13,7 +13,7 @@ case "${1:-}" in
   # openssl and python3 are the other side of TLS. redis-server holds the database of a switch, and
   # yanglint judges rows of queue telemetry.
   test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools libyang2-tools openssl python3
-    redis-server softflowd tshark util-linux zstd) ;;
+    python3-pip python3-venv redis-server softflowd tshark util-linux zstd) ;;
   bench) packages=("${build[@]}" nfdump redis-server softflowd tshark util-linux) ;;
   *)
     echo "usage: scripts/setup.sh demo|test|bench" >&2

@@ -165,7 +165,7 @@ fn libyang(scratch: &Scratch, document: &str) -> crate::support::Ended {
             "-t".to_owned(),
             "data".to_owned(),
             module("ietf-pfc-queue-telemetry@2026-10-30.yang"),
-            module("iana-if-type@2014-05-08.yang"),
+            module("iana-if-type@2026-03-17.yang"),
             file.display().to_string(),
         ],
         Vec::new(),
@@ -188,6 +188,61 @@ fn libyang_finds_good_and_bad_what_we_do() {
         let agree = (theirs.code == Some(0)) == (ours.code == Some(0));
         assert_ne!(agree, stricter, "{name}: {} {}", theirs.err, ours.out);
     }
+}
+
+/// The interpreter of an environment with the judges from PyPI.
+fn python() -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/python.sh");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    let made =
+        program(&script.display().to_string(), &[directory.display().to_string()], Vec::new());
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    made.out.trim().to_owned()
+}
+
+// QUE-yang.1: a third judge.
+#[test]
+fn yangson_finds_good_and_bad_what_we_do() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let at = |path: &str| repository.join(path).display().to_string();
+    let expected = std::fs::read_to_string(case("queue/expected.json")).expect("cases");
+    let expected: serde_json::Map<String, Value> = serde_json::from_str(&expected).expect("JSON");
+    let mut arguments =
+        vec![at("tests/python/validate.py"), at("yang"), at("tests/python/library.json")];
+    let files: Vec<_> = expected.keys().map(|name| case(&format!("queue/{name}.json"))).collect();
+    arguments.extend(files.iter().map(|file| file.display().to_string()));
+    let theirs = program(&python(), &arguments, Vec::new());
+    assert_eq!(theirs.code, Some(0), "{}", theirs.err);
+    let verdicts: Vec<&str> =
+        theirs.out.lines().filter_map(|line| Some(line.split_once('\t')?.1)).collect();
+    assert_eq!(verdicts.len(), files.len(), "{}", theirs.out);
+    for ((name, file), verdict) in expected.keys().zip(&files).zip(verdicts) {
+        let ours = queue(&["check"], file);
+        // It takes spaces around a number, which RFC 7950, section 9.2.1, does not have.
+        let stricter = name == "uint64-ws";
+        let agree = (verdict == "valid") == (ours.code == Some(0));
+        assert_ne!(agree, stricter, "{name}: {verdict}; {}", ours.out);
+    }
+}
+
+// QUE-yang.1
+#[test]
+fn pyang_takes_the_module() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let yang = repository.join("yang");
+    let ended = program(
+        &python(),
+        &[
+            "-m".to_owned(),
+            "pyang.scripts.pyang_tool".to_owned(),
+            "--ietf".to_owned(),
+            "-p".to_owned(),
+            yang.display().to_string(),
+            yang.join("ietf-pfc-queue-telemetry@2026-10-30.yang").display().to_string(),
+        ],
+        Vec::new(),
+    );
+    assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", ""));
 }
 
 // QUE-yang.1, QUE-pub.1

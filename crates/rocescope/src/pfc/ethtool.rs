@@ -132,7 +132,8 @@ impl<P: Provider> Ethtool<P> {
             });
             // A driver may show counters of enabled priorities alone, so this can change.
             if none {
-                let expected = counters.names(Direction::Received, Priority::ALL[0]).join(" and ");
+                let mut spellings = counters.spellings(Direction::Received, Priority::ALL[0]);
+                let expected = spellings.next().unwrap_or_default().join(" and ");
                 tracing::warn!(
                     "{name}: none of its statistics is a PFC counter, expected such as {expected}: \
                      no readings until there is one"
@@ -188,13 +189,24 @@ impl<'s> Names<'s> {
         direction: Direction,
         priority: Priority,
     ) -> Result<Value, Absent> {
-        let names = counters.names(direction, priority);
+        let mut spellings = counters.spellings(direction, priority);
+        let found = spellings.find_map(|names| self.spelt(&names));
+        match found.ok_or(Absent::NoCounter)? {
+            // What could not be read is not zero. PFC-op.1
+            Value::One(0) | Value::Two(0, 0) if counters.zero_says_nothing => {
+                Err(Absent::DoubtfulZero)
+            }
+            value => Ok(value),
+        }
+    }
+
+    fn spelt(&self, names: &[String]) -> Option<Value> {
         let mut values = names.iter().map(|name| self.0.get(name.as_str()).copied());
         match (values.next(), values.next()) {
-            (Some(Some(one)), None) => Ok(Value::One(one)),
+            (Some(Some(one)), None) => Some(Value::One(one)),
             // One of two is not the counter.
-            (Some(Some(one)), Some(Some(other))) => Ok(Value::Two(one, other)),
-            _ => Err(Absent::NoCounter),
+            (Some(Some(one)), Some(Some(other))) => Some(Value::Two(one, other)),
+            _ => None,
         }
     }
 }

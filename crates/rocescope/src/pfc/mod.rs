@@ -60,6 +60,8 @@ pub enum Absent {
     NoCounter,
     /// What stands there is no number of 64 bits.
     NoNumber,
+    /// It is zero, and its driver says zero as well of what it could not read.
+    DoubtfulZero,
     /// The device could not be asked, or answered with an error.
     Unanswered,
     /// The counters carry no time stamp, and are to be dated by it.
@@ -80,10 +82,11 @@ pub enum Absent {
 
 impl Absent {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NoPort,
         Self::NoCounter,
         Self::NoNumber,
+        Self::DoubtfulZero,
         Self::Unanswered,
         Self::NoTimeStamp,
         Self::Stale,
@@ -100,6 +103,7 @@ impl Absent {
             Self::NoPort => "no-port",
             Self::NoCounter => "no-counter",
             Self::NoNumber => "no-number",
+            Self::DoubtfulZero => "doubtful-zero",
             Self::Unanswered => "unanswered",
             Self::NoTimeStamp => "no-time-stamp",
             Self::Stale => "stale",
@@ -117,6 +121,9 @@ impl Absent {
             Self::NoPort => "the device has no such port",
             Self::NoCounter => "the port has no such counter now",
             Self::NoNumber => "what stands there is no number of 64 bits",
+            Self::DoubtfulZero => {
+                "it is zero, which its driver also says of what it could not read"
+            }
             Self::Unanswered => "the device did not answer",
             Self::NoTimeStamp => "the counters carry no time stamp",
             Self::Stale => "the counter has not been read anew",

@@ -87,11 +87,17 @@ struct Recorded {
 
 impl Recorded {
     fn of(driver: &str) -> Self {
-        let name = format!("tests/agent/ethtool/{driver}.txt");
+        // All generations of these switches have one driver.
+        let file = if driver.starts_with("mlxsw") { "mlxsw_spectrum" } else { driver };
+        Self { driver: driver.into(), ..Self::from(file) }
+    }
+
+    fn from(file: &str) -> Self {
+        let name = format!("tests/agent/ethtool/{file}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let text = std::fs::read_to_string(path).expect("a recording");
         let index = [("a".to_owned(), 4), ("b".to_owned(), 5)].into();
-        Self { driver: driver.into(), text, index, fails: false }
+        Self { driver: file.into(), text, index, fails: false }
     }
 }
 
@@ -127,9 +133,13 @@ fn ports(names: &[&str]) -> Vec<EthtoolPort> {
 // PFC-id.1, PFC-id.3, PFC-count.3
 #[test]
 fn each_drivers_names_belong_to_their_direction_and_priority() {
-    for driver in DRIVERS.iter().filter(|driver| driver.counters.is_ok()) {
+    let good = DRIVERS.iter().filter(|driver| driver.counters.is_ok());
+    let older = Recorded { driver: "i40e".into(), ..Recorded::from("i40e-older") };
+    let all = good.map(|driver| (driver, Recorded::of(driver.name)));
+    let i40e = drivers::find("i40e").expect("known");
+    for (driver, recorded) in all.chain([(i40e, older)]) {
         let name = driver.name;
-        let source = Ethtool::new(name, ports(&["a", "b"]), Recorded::of(name)).expect(name);
+        let source = Ethtool::new(name, ports(&["a", "b"]), recorded).expect(name);
         let statement = driver.counters.expect("counters").statement();
         let (mut poller, _) = poller(source, place(&statement, true));
         let first = poller.poll(&At(1000)).expect("read");
@@ -224,6 +234,27 @@ fn counters_that_a_driver_stops_to_show_have_no_reading_and_no_zero() {
     // Of port a six priorities each way, of port c, which is gone, all.
     assert_eq!(counts.absent[Absent::NoCounter as usize].load(Relaxed), 12);
     assert_eq!(counts.absent[Absent::NoPort as usize].load(Relaxed), 16);
+}
+
+// PFC-op.1
+#[test]
+fn a_zero_that_can_stand_for_what_was_not_read_is_no_reading() {
+    let read = |name: &str| {
+        let mut recorded = Recorded::of(name);
+        recorded.text = recorded.text.replace(": 1003", ": 0");
+        let source = Ethtool::new(name, ports(&["a"]), recorded).expect("there");
+        let statement = drivers::find(name).expect("known").counters.expect("counters");
+        let (mut poller, counts) = poller(source, place(&statement.statement(), true));
+        let batch = poller.poll(&At(1000)).expect("read");
+        let total = totals(&batch).get(&(4, Direction::Received, 3)).copied();
+        (total, totals(&batch).len(), counts.absent[Absent::DoubtfulZero as usize].load(Relaxed))
+    };
+    // Drivers that say zero while the device does not answer them.
+    for name in ["mlxsw_spectrum", "hns3", "hinic"] {
+        assert_eq!(read(name), (None, 15, 1), "{name}");
+    }
+    // Of others it is a reading.
+    assert_eq!(read("cxgb4"), (Some(0), 16, 0));
 }
 
 /// A source that says what the test tells it.

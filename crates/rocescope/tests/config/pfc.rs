@@ -65,7 +65,7 @@ fn a_source_without_an_attestation_is_refused_with_its_name() {
     let attested: Vec<&str> = ATTEST.split('"').skip(1).step_by(2).collect();
     assert_eq!(attested.len(), 9);
     // What the driver states by itself need not be attested.
-    let stated = ["physical-interface", "vector-index", "time-of-reading"];
+    let stated = ["physical-interface", "vector-index"];
     for missing in attested {
         let text = ethtool(&ATTEST.replace(&format!("\"{missing}\""), "\"only-valid\""));
         let text = if missing == "only-valid" {
@@ -241,9 +241,9 @@ fn check_tells_on_whose_word_each_counter_is_exported() {
     for line in [
         "PFC         counters, read every 1000 ms, with pfcCounterInstanceId, an element of ours",
         "    port ens1 by its source's own number",
-        "    received: the source states physical-interface vector-index time-of-reading wide",
+        "    received: the source states physical-interface vector-index wide",
         "    received: the operator attests before-processing confirmed-emission every-frame \
-         each-set-bit only-valid starts-at-zero",
+         each-set-bit only-valid time-of-reading starts-at-zero",
         "    every port that it has, by its own number",
         "  since 10000 ms traffic classes of leaf1 have priorities 0 3",
         "limits      keys of [pfc]",

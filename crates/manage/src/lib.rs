@@ -11,6 +11,7 @@
 // QUE-sec.1
 
 pub mod access;
+pub mod error;
 pub mod json;
 pub mod operational;
 pub mod read;

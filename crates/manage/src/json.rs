@@ -30,9 +30,6 @@ fn members(out: &mut String, nodes: &[Node], within: Option<&str>) {
         };
         let (these, others) = rest.split_at(alike);
         rest = others;
-        if node.says_nothing() {
-            continue;
-        }
         if !std::mem::take(&mut first) {
             out.push(',');
         }

@@ -73,6 +73,37 @@ pub fn xpath(
     Ok(converted(first.inclusive_siblings(), schema.data(), false, &wanted))
 }
 
+/// The expression with module names instead of the prefixes that `namespace` resolves; none where
+/// one is of a namespace that no module has, so that nothing can be selected.
+///
+/// # Errors
+///
+/// A prefix that is not declared, and what [`xpath`] would refuse.
+pub fn with_module_names<'a>(
+    schema: &Schema,
+    expression: &str,
+    namespace: &impl Fn(&str) -> Option<&'a str>,
+) -> Result<Option<String>, XpathError> {
+    bounded(expression)?;
+    let mut out = String::new();
+    let mut written = 0;
+    for (at, token) in tokens(expression)? {
+        let Token::Name(name) = token else { continue };
+        let Some((prefix, _)) = name.split_once(':') else { continue };
+        let found = namespace(prefix).ok_or_else(|| {
+            XpathError(format!(
+                "prefix {prefix:?} at octet {at} of the XPath, which is not declared"
+            ))
+        })?;
+        let Some(module) = schema.module_of(found) else { return Ok(None) };
+        out.push_str(expression.get(written..at).unwrap_or_default());
+        out.push_str(&module.name);
+        written = at + prefix.len();
+    }
+    out.push_str(expression.get(written..).unwrap_or_default());
+    Ok(Some(out))
+}
+
 /// A piece of an expression (XPath 1.0, section 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {

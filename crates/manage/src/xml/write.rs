@@ -12,9 +12,6 @@ pub fn write(out: &mut String, schema: &Schema, nodes: &[Node], within: Option<&
 }
 
 fn element(out: &mut String, schema: &Schema, node: &Node, within: Option<&str>) {
-    if node.says_nothing() {
-        return;
-    }
     let definition = node.definition;
     let namespace = &*definition.module.namespace;
     out.push('<');

@@ -2,5 +2,6 @@
 
 mod access;
 mod scene;
+mod select;
 mod trees;
 mod xpath;

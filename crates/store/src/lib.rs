@@ -14,6 +14,7 @@ mod error;
 mod find;
 mod marks;
 mod pfc;
+mod queue;
 mod read;
 mod row;
 mod rules;
@@ -23,6 +24,10 @@ mod write;
 pub use error::StoreError;
 pub use find::EpochFilter;
 pub use pfc::{PfcFilter, PfcPoint, PfcRow, PfcState};
+pub use queue::{
+    QUEUE_VERDICTS, QueueDeviceRow, QueueEntry, QueueEpochRow, QueueFilter, QueueGroup,
+    QueueHistoryRow, QueueLimits, QueuePage, QueueReceived, QueueRow,
+};
 pub use read::{Page, Reader, Refusal, SessionRow};
 pub use row::{EpochRow, HistoryRow};
 pub use rules::{PfcRules, Rules, SessionFacts};
@@ -58,6 +63,8 @@ pub enum Change {
     Epoch(Box<EpochState>),
     /// A PFC counter is new, or has another reading than before.
     Pfc(Box<PfcState>),
+    /// A device said something of one of its queues.
+    Queue(Box<QueueReceived>),
     /// A Transport Session has ended. Epochs of it that are still active become incomplete.
     SessionClosed {
         /// Which.
@@ -105,6 +112,8 @@ pub struct StoreLimits {
     pub pfc_history_interval_ms: u64,
     /// Readings for charts of one PFC counter; the oldest goes first.
     pub pfc_history_per_counter_max: u64,
+    /// What is kept of queues.
+    pub queues: QueueLimits,
     /// Octets of the database, without its write-ahead log. [`Store::retain`] keeps it at nine
     /// tenths of this; a transaction that would go beyond it is refused as on a full disk.
     pub octets_max: u64,
@@ -120,6 +129,7 @@ impl Default for StoreLimits {
             history_per_epoch_max: 256,
             pfc_history_interval_ms: 60_000,
             pfc_history_per_counter_max: 256,
+            queues: QueueLimits::default(),
             octets_max: 16 << 30,
         }
     }

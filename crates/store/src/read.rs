@@ -8,6 +8,9 @@ use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use crate::find::{self, EpochFilter};
 use crate::pfc::{self, PfcFilter, PfcPoint, PfcRow};
+use crate::queue::{
+    self, QueueDeviceRow, QueueFilter, QueueGroup, QueueHistoryRow, QueuePage, QueueRow,
+};
 use crate::row::{self, EPOCH_COLUMNS, EpochRow, HISTORY_COLUMNS, HistoryRow, signed};
 use crate::{PfcRules, SessionFacts, SessionId, StoreError, schema};
 
@@ -255,6 +258,52 @@ impl Reader {
     pub fn pfc_count(&self, session: Option<SessionId>) -> Result<u64, StoreError> {
         pfc::count(&self.connection, session)
             .map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// Queues that a filter lets through, and how each stands, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    // QUE-con.1
+    pub fn queues(&self, filter: &QueueFilter) -> Result<QueuePage<QueueRow>, StoreError> {
+        queue::queues(&self.connection, filter)
+            .map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// Accepted rows of queues that a filter lets through, the latest epoch first and in it the
+    /// latest row.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn queue_rows(
+        &self,
+        filter: &QueueFilter,
+    ) -> Result<QueuePage<QueueHistoryRow>, StoreError> {
+        queue::rows(&self.connection, filter)
+            .map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// The rows that a filter lets through, to be summed within each epoch, the latest epoch first.
+    /// A page ends where it has the limit of groups, or, but for the first, so many rows.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    // QUE-con.2
+    pub fn queue_groups(
+        &self,
+        filter: &QueueFilter,
+        rows_max: u64,
+    ) -> Result<QueuePage<QueueGroup>, StoreError> {
+        queue::aggregate(&self.connection, filter, rows_max)
+            .map_err(|error| StoreError::database(&self.path, error))
+    }
+
+    /// Devices of which anything of queues was ever stored, and what became of it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn queue_devices(&self) -> Result<Vec<QueueDeviceRow>, StoreError> {
+        queue::devices(&self.connection).map_err(|error| StoreError::database(&self.path, error))
     }
 
     /// What is known of the PFC counters of sessions, each looked up once. Of a session whose facts

@@ -15,7 +15,7 @@ use crate::archive::Mark;
 use crate::row::{self, EPOCH_COLUMNS, contradiction_number, qualifications, signed};
 use crate::{
     Change, EpochState, Reader, SessionFacts, SessionId, StoreError, StoreLimits, marks, pfc,
-    schema,
+    queue, schema,
 };
 
 /// The database of results in a directory of which it is the only writer.
@@ -49,6 +49,8 @@ pub struct Retained {
     pub pfc_counters_removed: u64,
     /// Readings of PFC counters for charts.
     pub pfc_readings_removed: u64,
+    /// Rows of queues, and epochs of queues of which no row was left.
+    pub queue_rows_removed: u64,
     /// Sessions of which nothing was left.
     pub sessions_removed: u64,
     /// Octets of the database that hold something now, without its write-ahead log.
@@ -121,15 +123,26 @@ impl Store {
         let publishes = |change: &Change| match change {
             Change::Epoch(state) => state.outcome != Outcome::Active,
             Change::SessionClosed { .. } => true,
-            Change::Refused { .. } | Change::CollectorDrop { .. } | Change::Pfc(_) => false,
+            Change::Refused { .. }
+            | Change::CollectorDrop { .. }
+            | Change::Pfc(_)
+            | Change::Queue(_) => false,
         };
         self.transaction(changes.iter().any(publishes), |transaction, limits| {
             // Before the changes: one that ends a session also ends its mark.
             for (session, mark) in marks {
                 marks::write(transaction, *session, mark)?;
             }
-            let mut spans = Spans::default();
-            changes.iter().try_for_each(|change| apply(transaction, limits, change, &mut spans))?;
+            let (mut spans, mut tally) = (Spans::default(), queue::Tally::default());
+            for change in changes {
+                match change {
+                    Change::Queue(received) => {
+                        queue::write(transaction, &limits.queues, received, &mut tally)?;
+                    }
+                    other => apply(transaction, limits, other, &mut spans)?,
+                }
+            }
+            tally.write(transaction)?;
             spans.write(transaction)
         })
     }
@@ -204,6 +217,11 @@ impl Store {
                 retained.pfc_readings_removed += removed;
             }
         }
+        if let Some(time) = before(now_ms, self.limits.queues.age_max_ms) {
+            while let removed @ 1.. = self.remove_queue_rows(time)? {
+                retained.queue_rows_removed += removed;
+            }
+        }
         if let Some(time) = results {
             while let (counters @ 1.., readings) = self.remove_pfc_counters(time)? {
                 retained.pfc_counters_removed += counters;
@@ -247,7 +265,9 @@ impl Store {
             retained.epochs_removed += epochs;
             let (counters, _) = self.remove_pfc_counters(i64::MAX)?;
             retained.pfc_counters_removed += counters;
-            if epochs == 0 && counters == 0 {
+            let queue_rows = self.remove_queue_rows(i64::MAX)?;
+            retained.queue_rows_removed += queue_rows;
+            if epochs == 0 && counters == 0 && queue_rows == 0 {
                 break;
             }
         }
@@ -277,6 +297,12 @@ impl Store {
             let most = signed(REMOVED_AT_A_TIME);
             let (counters, points) = pfc::remove_counters(transaction, before_ms, most)?;
             Ok((count(counters)?, count(points)?))
+        })
+    }
+
+    fn remove_queue_rows(&mut self, before_ms: i64) -> Result<u64, StoreError> {
+        self.transaction(false, |transaction, _| {
+            queue::remove_older(transaction, before_ms, REMOVED_AT_A_TIME)
         })
     }
 
@@ -374,6 +400,8 @@ fn apply(
             Ok(())
         }
         Change::Pfc(state) => pfc::write(transaction, limits, state),
+        // Taken by who has their tally.
+        Change::Queue(_) => Ok(()),
         Change::SessionClosed { session, closed_ms, reason } => {
             end_epochs(transaction, Some(*session), *closed_ms)?;
             let mut close = transaction.prepare_cached(

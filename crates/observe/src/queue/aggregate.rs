@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 
 use super::row::{Fault, Known, Measurement, Row};
@@ -46,6 +47,31 @@ pub enum Rejection {
     NoRoom(u64),
 }
 
+impl Verdict {
+    /// The word for it, as programs know it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Repeated => "repeated",
+            Self::Rejected(rejection) => rejection.word(),
+        }
+    }
+}
+
+impl Rejection {
+    /// The word for its kind, as programs know it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) | Self::Fault(_) => "invalid",
+            Self::Conflict => "conflicting",
+            Self::OtherMapping => "otherMapping",
+            Self::Overlap(_) => "overlapping",
+            Self::Backward(_) => "backward",
+            Self::NoRoom(_) => "noRoom",
+        }
+    }
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,18 +101,99 @@ impl fmt::Display for Full {
     }
 }
 
-/// What is kept of an accepted row.
+/// What is kept of an accepted row beside its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
-    start_ns: u64,
-    duration_ns: u64,
-    measurement: Measurement,
+pub struct Kept {
+    /// Where it starts behind the origin of the epoch, in nanoseconds.
+    pub start_ns: u64,
+    /// T, in nanoseconds.
+    pub duration_ns: u64,
+    /// What is known.
+    pub measurement: Measurement,
 }
 
 impl Kept {
     const fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns)
     }
+
+    const fn place(&self) -> (u64, u64) {
+        (self.start_ns, self.end_ns())
+    }
+}
+
+/// An interval of an epoch by its number: where it starts and ends, in nanoseconds.
+pub type Neighbour = (u64, (u64, u64));
+
+/// The accepted rows of one epoch of one queue, wherever they are kept: what a row is judged by.
+pub trait Accepted {
+    /// Why it cannot be said what is kept.
+    type Error;
+
+    /// What is mapped in the epoch; none where no row was accepted.
+    ///
+    /// # Errors
+    /// As [`Self::Error`].
+    fn priorities(&self) -> Result<Option<Priorities>, Self::Error>;
+
+    /// The row of a number.
+    ///
+    /// # Errors
+    /// As [`Self::Error`].
+    fn at(&self, interval: u64) -> Result<Option<Kept>, Self::Error>;
+
+    /// The row of the highest number below one.
+    ///
+    /// # Errors
+    /// As [`Self::Error`].
+    fn before(&self, interval: u64) -> Result<Option<Neighbour>, Self::Error>;
+
+    /// The row of the lowest number above one.
+    ///
+    /// # Errors
+    /// As [`Self::Error`].
+    fn after(&self, interval: u64) -> Result<Option<Neighbour>, Self::Error>;
+}
+
+/// Judges a row by those of its epoch that were accepted before. It is the same whether they are
+/// held in memory ([`Aggregator`]) or in a database.
+///
+/// # Errors
+/// Where it cannot be said what was accepted.
+// QUE-con.1, QUE-yang.1
+pub fn judge<A: Accepted + ?Sized>(row: &Row, accepted: &A) -> Result<Verdict, A::Error> {
+    if let Some(fault) = row.faults().next() {
+        return Ok(Verdict::Rejected(Rejection::Fault(fault)));
+    }
+    let own = kept(row);
+    let mapped = accepted.priorities()?;
+    if let Some(there) = accepted.at(row.interval)? {
+        let same = there == own && mapped == Some(row.priorities);
+        return Ok(if same { Verdict::Repeated } else { Verdict::Rejected(Rejection::Conflict) });
+    }
+    let rejection = if mapped.is_some_and(|mapped| mapped != row.priorities) {
+        Some(Rejection::OtherMapping)
+    } else {
+        misplaced(row.interval, &own, accepted)?
+    };
+    Ok(rejection.map_or(Verdict::Accepted, Verdict::Rejected))
+}
+
+/// Whether an interval does not fit between its neighbours.
+fn misplaced<A: Accepted + ?Sized>(
+    interval: u64,
+    own: &Kept,
+    accepted: &A,
+) -> Result<Option<Rejection>, A::Error> {
+    if let Some((number, before)) = accepted.before(interval)?
+        && let Some(misfit) = misfit(before, own.place(), interval - number)
+    {
+        return Ok(Some(misfit.with(number)));
+    }
+    let after = accepted.after(interval)?;
+    Ok(after.and_then(|(number, after)| {
+        misfit(own.place(), after, number - interval).map(|misfit| misfit.with(number))
+    }))
 }
 
 /// The rows of one epoch of one queue: groups of two epochs are never joined.
@@ -123,10 +230,9 @@ impl Aggregator {
     // QUE-con.1, QUE-yang.1
     pub fn row(&mut self, row: &Row) -> Result<Verdict, Full> {
         let nth = self.index.get(&(row.place.clone(), row.epoch)).copied();
-        let verdict = match (row.faults().next(), nth) {
-            (Some(fault), _) => Verdict::Rejected(Rejection::Fault(fault)),
-            (None, None) => Verdict::Accepted,
-            (None, Some(nth)) => self.groups[nth].judge(row),
+        let verdict = match nth {
+            Some(nth) => judged(row, &self.groups[nth]),
+            None => judged(row, &Nothing),
         };
         if verdict == Verdict::Repeated {
             return Ok(verdict);
@@ -187,6 +293,63 @@ impl Aggregator {
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
+
+    /// The groups and nothing else.
+    pub fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+}
+
+/// An epoch of which nothing is known.
+struct Nothing;
+
+impl Accepted for Nothing {
+    type Error = Infallible;
+
+    fn priorities(&self) -> Result<Option<Priorities>, Infallible> {
+        Ok(None)
+    }
+
+    fn at(&self, _: u64) -> Result<Option<Kept>, Infallible> {
+        Ok(None)
+    }
+
+    fn before(&self, _: u64) -> Result<Option<Neighbour>, Infallible> {
+        Ok(None)
+    }
+
+    fn after(&self, _: u64) -> Result<Option<Neighbour>, Infallible> {
+        Ok(None)
+    }
+}
+
+impl Accepted for Group {
+    type Error = Infallible;
+
+    fn priorities(&self) -> Result<Option<Priorities>, Infallible> {
+        Ok(self.priorities)
+    }
+
+    fn at(&self, interval: u64) -> Result<Option<Kept>, Infallible> {
+        Ok(self.rows.get(&interval).copied())
+    }
+
+    fn before(&self, interval: u64) -> Result<Option<Neighbour>, Infallible> {
+        let found = self.rows.range(..interval).next_back();
+        Ok(found.map(|(number, kept)| (*number, kept.place())))
+    }
+
+    fn after(&self, interval: u64) -> Result<Option<Neighbour>, Infallible> {
+        let found = self.rows.range(interval.saturating_add(1)..).next();
+        // Nothing is above the highest number.
+        let found = found.filter(|(number, _)| **number > interval);
+        Ok(found.map(|(number, kept)| (*number, kept.place())))
+    }
+}
+
+fn judged(row: &Row, accepted: &impl Accepted<Error = Infallible>) -> Verdict {
+    let Ok(verdict) = judge(row, accepted);
+    verdict
 }
 
 const fn kept(row: &Row) -> Kept {
@@ -194,35 +357,6 @@ const fn kept(row: &Row) -> Kept {
 }
 
 impl Group {
-    /// What a row is to the others of its epoch.
-    fn judge(&self, row: &Row) -> Verdict {
-        let own = kept(row);
-        if let Some(there) = self.rows.get(&row.interval) {
-            let same = *there == own && self.priorities == Some(row.priorities);
-            return if same { Verdict::Repeated } else { Verdict::Rejected(Rejection::Conflict) };
-        }
-        let rejection = if self.priorities.is_some_and(|mapped| mapped != row.priorities) {
-            Some(Rejection::OtherMapping)
-        } else {
-            self.misplaced(row.interval, &own)
-        };
-        rejection.map_or(Verdict::Accepted, Verdict::Rejected)
-    }
-
-    /// Whether an interval does not fit between its neighbours.
-    fn misplaced(&self, interval: u64, own: &Kept) -> Option<Rejection> {
-        let before = self.rows.range(..interval).next_back();
-        let after = self.rows.range(interval.saturating_add(1)..).next();
-        let lower = before.and_then(|(number, kept)| {
-            misfit(kept, own, interval - number).map(|misfit| misfit.with(*number))
-        });
-        lower.or_else(|| {
-            after.and_then(|(number, kept)| {
-                misfit(own, kept, number - interval).map(|misfit| misfit.with(*number))
-            })
-        })
-    }
-
     /// Whose.
     pub fn place(&self) -> &Place {
         &self.place
@@ -278,11 +412,11 @@ impl Misfit {
 }
 
 /// `later` has a number that is higher by `apart`.
-fn misfit(earlier: &Kept, later: &Kept, apart: u64) -> Option<Misfit> {
-    if later.end_ns() <= earlier.start_ns {
+fn misfit(earlier: (u64, u64), later: (u64, u64), apart: u64) -> Option<Misfit> {
+    if later.1 <= earlier.0 {
         return Some(Misfit::Backward);
     }
-    let Some(between) = later.start_ns.checked_sub(earlier.end_ns()) else {
+    let Some(between) = later.0.checked_sub(earlier.1) else {
         return Some(Misfit::Overlap);
     };
     // Each interval between them has a length.

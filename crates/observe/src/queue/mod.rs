@@ -85,8 +85,13 @@ impl Priorities {
         Priority::ALL.into_iter().filter(move |priority| self.contains(*priority))
     }
 
+    /// The set of these bits, the lowest for priority 0; none for no priority at all.
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        if bits == 0 { None } else { Some(Self(bits)) }
+    }
+
     /// A bit for each, the lowest for priority 0. Never 0.
-    pub(crate) const fn bits(self) -> u8 {
+    pub const fn bits(self) -> u8 {
         self.0
     }
 }
@@ -123,6 +128,16 @@ impl EpochId {
         octets[6] = octets[6] & 0x0f | 0x40;
         octets[8] = octets[8] & 0x3f | 0x80;
         Self(octets)
+    }
+
+    /// The same id out of its 16 octets.
+    pub const fn from_octets(octets: [u8; 16]) -> Self {
+        Self(octets)
+    }
+
+    /// Its 16 octets.
+    pub const fn octets(self) -> [u8; 16] {
+        self.0
     }
 
     /// Reads `yang:uuid`: groups of 8, 4, 4, 4 and 12 hexadecimal digits in either case. None for

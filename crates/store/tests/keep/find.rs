@@ -215,6 +215,8 @@ fn reading_that_is_given_up_says_so_and_the_reader_stays_good() {
 
 /// Version 1 had these indexes, and nothing of what is dropped here.
 const BACK_TO_1: &str = "
+DROP TABLE queue_rejections; DROP TABLE queue_rows; DROP TABLE queue_epochs;
+DROP TABLE queues; DROP TABLE queue_verdicts; DROP TABLE queue_devices;
 DROP TABLE pfc_counters; DROP TABLE pfc_history; DROP TABLE pfc_counts;
 DROP TRIGGER epochs_came; DROP TRIGGER epochs_turned; DROP TRIGGER epochs_went;
 DROP TABLE blocks; DROP TABLE outcomes;

@@ -7,6 +7,7 @@ mod full;
 mod killed;
 mod marks;
 mod pfc;
+mod queue;
 mod retention;
 mod support;
 mod torn;

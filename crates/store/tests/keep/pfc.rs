@@ -178,7 +178,10 @@ fn a_database_of_version_2_is_taken_over() {
     let path = Reader::path_in(scratch.path());
     let tables = "DROP TABLE pfc_counters; DROP TABLE pfc_history; DROP TABLE pfc_counts; \
                   PRAGMA user_version = 2;";
-    Connection::open(&path).unwrap().execute_batch(tables).unwrap();
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(crate::queue::WITHOUT_QUEUES).unwrap();
+    old.execute_batch(tables).unwrap();
+    drop(old);
     let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
     let reader = store.reader().unwrap();
     assert_eq!(reader.sessions(1, None).unwrap().rows[0].session, session);

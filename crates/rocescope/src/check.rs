@@ -17,8 +17,8 @@ use crate::agent;
 use crate::config::{
     self, Account, Agent, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device,
     Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity,
-    PfcExport, PfcKind, PfcLimits, PfcSource, Provisioned, Replay, Role, Security, Server, Sources,
-    printable, shown, shown_prefix,
+    PfcExport, PfcKind, PfcLimits, PfcSource, Provisioned, QueueClient, QueueDevice, QueueMode,
+    Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -52,6 +52,7 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
                 .into_iter()
                 .chain(&ipfix.revocation)
                 .chain(collector.http.files())
+                .chain(collector.queues.iter().flat_map(QueueDevice::files))
                 .for_each(&mut expect_file);
             let directory = &collector.store.directory;
             if directory.path.exists() && !directory.path.is_dir() {
@@ -397,12 +398,46 @@ fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Re
         let domains: Vec<String> = peer.domains.iter().map(u32::to_string).collect();
         writeln!(f, " for observation domain {}", domains.join(" "))?;
     }
+    write_queue_devices(f, &collector.queues)?;
     write_elements(f, &collector.elements)?;
     write_http(f, &collector.http)?;
     let directory = &collector.store.directory;
     let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
     writeln!(f, "stores      in {directory}, {state}")?;
     write_limits(f, "limits", collector.limits.rows(), CollectorLimits::TABLE)
+}
+
+fn write_queue_devices(f: &mut fmt::Formatter<'_>, devices: &[QueueDevice]) -> fmt::Result {
+    if devices.is_empty() {
+        return writeln!(f, "queues      of no device: no [[queues.device]]");
+    }
+    writeln!(f, "queues      of {}, over RESTCONF", counted(devices.len(), "device"))?;
+    for device in devices {
+        let interval = device.poll_interval.as_secs();
+        write!(f, "  {} at {device}, ", printable(&device.name))?;
+        match device.mode {
+            QueueMode::Subscribe => {
+                write!(f, "subscribed to, or asked every {interval} s where it has none of that")?;
+            }
+            QueueMode::Poll => write!(f, "asked every {interval} s")?,
+        }
+        match &device.server {
+            Server::Name { name, authority } => {
+                write!(f, "; its certificate names {} and is from {authority}", printable(name))?;
+            }
+            Server::Fingerprint(digest) => {
+                f.write_str("; its certificate is sha256:")?;
+                digest.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+            }
+        }
+        match &device.client {
+            QueueClient::Certificate { certificate, private_key } => {
+                writeln!(f, "; ours is {certificate}, its key {private_key}")?;
+            }
+            QueueClient::Token(file) => writeln!(f, "; we show the token in {file}")?,
+        }
+    }
+    Ok(())
 }
 
 // SEQ-10.1, SEQ-10.3

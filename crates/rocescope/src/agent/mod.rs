@@ -18,7 +18,7 @@ mod privileges;
 pub mod session;
 pub(crate) mod source;
 mod state;
-mod tls;
+pub(crate) mod tls;
 
 use std::fs::File;
 use std::os::unix::net::UnixListener as BlockingListener;
@@ -244,7 +244,7 @@ pub fn refusals(device: &Device) -> Vec<(String, Option<usize>, String)> {
     }
     for export in &device.exports {
         if let Security::Tls { server, certificate, private_key } = &export.security
-            && let Err(problem) = tls::load(server, &export.host, certificate, private_key)
+            && let Err(problem) = tls::load(server, &export.host, Some((certificate, private_key)))
         {
             all.push((export.key.clone(), Some(certificate.line), problem));
         }
@@ -277,7 +277,7 @@ fn expect_access(path: &Path, device: &Device) -> Result<(), String> {
 fn security(export: &Export) -> Result<Option<Tls>, String> {
     match &export.security {
         Security::Tls { server, certificate, private_key } => {
-            tls::load(server, &export.host, certificate, private_key).map(Some)
+            tls::load(server, &export.host, Some((certificate, private_key))).map(Some)
         }
         Security::PlainToThisMachine => {
             tracing::warn!(

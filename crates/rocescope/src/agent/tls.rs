@@ -1,5 +1,6 @@
-//! The agent's side of TLS (sequence draft, section 10): version 1.3 and no other, our certificate
-//! shown, the collector's checked by name or by fingerprint.
+//! The side of TLS that connects (sequence draft, section 10): version 1.3 and no other, our
+//! certificate shown where there is one, the other's checked by name or by fingerprint. An agent
+//! reaches collectors so, and a collector devices.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,16 +14,17 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 use crate::config::{NamedFile, Server};
 
-/// What a connection to a collector needs.
+/// What a connection needs.
 #[derive(Clone, Debug)]
 pub struct Tls {
     /// How it is made.
     pub config: Arc<ClientConfig>,
-    /// The name that the collector is asked for by.
+    /// The name that the server is asked for by.
     pub name: ServerName<'static>,
 }
 
-/// Reads certificates and key. `host` stands in for the name where only a fingerprint counts.
+/// Reads certificates and key; without them no certificate of ours is shown. `host` stands in for
+/// the name where only a fingerprint counts.
 ///
 /// # Errors
 /// In a line, with the file that is at fault.
@@ -30,13 +32,16 @@ pub struct Tls {
 pub fn load(
     server: &Server,
     host: &str,
-    certificate: &NamedFile,
-    private_key: &NamedFile,
+    client: Option<(&NamedFile, &NamedFile)>,
 ) -> Result<Tls, String> {
     let provider = Arc::new(ring::default_provider());
-    let chain = certificates(certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&private_key.path)
-        .map_err(|error| of_file(private_key, error))?;
+    let identity = client.map(|(certificate, private_key)| {
+        let chain = certificates(certificate)?;
+        let key = PrivateKeyDer::from_pem_file(&private_key.path)
+            .map_err(|error| of_file(private_key, error))?;
+        Ok::<_, String>((certificate, chain, key))
+    });
+    let identity = identity.transpose()?;
     let (verifier, name): (Arc<dyn ServerCertVerifier>, &str) = match server {
         Server::Name { name, authority } => (by_name(authority, &provider)?, name),
         Server::Fingerprint(sha256) => {
@@ -47,9 +52,13 @@ pub fn load(
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_client_auth_cert(chain, key)
-        .map_err(|error| of_file(certificate, format!("does not go with its key: {error}")))?;
+        .with_custom_certificate_verifier(verifier);
+    let config = match identity {
+        Some((certificate, chain, key)) => config
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| of_file(certificate, format!("does not go with its key: {error}")))?,
+        None => config.with_no_client_auth(),
+    };
     let name =
         ServerName::try_from(name.to_owned()).map_err(|_| format!("{name}: no host name"))?;
     Ok(Tls { config: Arc::new(config), name })

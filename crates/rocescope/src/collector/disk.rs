@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use observe::outcome::Outcome;
 use store::archive::{Archive, ArchiveLimits};
-use store::{Store, StoreError, StoreLimits};
+use store::{QueueLimits, Store, StoreError, StoreLimits};
 use tracing::{info, warn};
 use wire::ipfix::{Encoder, Layout, MESSAGE_MAX, TemplateKind};
 
@@ -92,6 +92,13 @@ impl Disk {
             octets_max: limits.results_octets_max,
             pfc_history_interval_ms: limits.pfc_history_interval_s.saturating_mul(1000),
             pfc_history_per_counter_max: limits.pfc_history_max,
+            queues: QueueLimits {
+                queues_max: limits.queue_queues_max,
+                epochs_max: limits.queue_epochs_max,
+                rows_max: limits.queue_rows_max,
+                rejections_max: limits.queue_rejections_max,
+                age_max_ms: days_ms(limits.queue_days_max),
+            },
         };
         let waiting = limits.archive_waiting_octets_max;
         let raw = ArchiveLimits {
@@ -131,7 +138,10 @@ impl Sink for Disk {
         let publishes = |change: &Change| match change {
             Change::Epoch(state) => state.outcome != Outcome::Active,
             Change::SessionClosed { .. } => true,
-            Change::Refused { .. } | Change::CollectorDrop { .. } | Change::Pfc(_) => false,
+            Change::Refused { .. }
+            | Change::CollectorDrop { .. }
+            | Change::Pfc(_)
+            | Change::Queue(_) => false,
         };
         let handed_over = match changes.iter().any(publishes) {
             true => self.archive.sync(),
@@ -192,6 +202,12 @@ impl Sink for Disk {
             info!(
                 "beyond their time or room: {} PFC counters and {} of their readings are taken out",
                 store.pfc_counters_removed, store.pfc_readings_removed
+            );
+        }
+        if store.queue_rows_removed > 0 {
+            info!(
+                "beyond their time or room: {} rows of queues are taken out",
+                store.queue_rows_removed
             );
         }
         if archive.segments_removed > 0 {

@@ -26,6 +26,7 @@ use super::clock::Clock;
 use super::greeting::Greeting;
 use super::intake::{Bounds, Intake};
 use super::metrics::Metrics;
+use super::queues::{self, Devices};
 use super::session::{Pace, Pump, stopped};
 use super::sink::{Rules, SessionFacts, Sink};
 use super::writer::{self, Keeping, Writer};
@@ -46,9 +47,11 @@ const FINISH: Duration = Duration::from_secs(20);
 pub struct Running {
     address: SocketAddr,
     metrics: Arc<Metrics>,
+    devices: Devices,
     access: watch::Sender<Arc<Access>>,
     stop: watch::Sender<bool>,
     listening: tokio::task::JoinHandle<()>,
+    clients: JoinSet<()>,
     keeping: Keeping,
 }
 
@@ -89,6 +92,7 @@ impl Running {
     /// A file that cannot be used, or an address that cannot be listened on; in a line.
     pub async fn start(config: &Collector, sink: impl Sink) -> Result<Self, String> {
         let access = Access::load(&config.ipfix)?;
+        queues::check(config)?;
         let listen = config.ipfix.listen;
         let listener = TcpListener::bind(listen)
             .await
@@ -96,19 +100,27 @@ impl Running {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let metrics = Arc::new(Metrics::default());
         let waiting_max = config.limits.reports_waiting_max;
+        let devices = Devices::new(&config.queues, Clock::new().now_ms());
         let (writer, keeping) = writer::start(sink, waiting_max, metrics.clone())
             .map_err(|error| format!("no thread for the store: {error}"))?;
         let (access, admitting) = watch::channel(Arc::new(access));
         let (stop, stopping) = watch::channel(false);
-        let shared = Shared::new(config, admitting, stopping, writer, metrics.clone());
+        let clock = Clock::new();
+        let clients = queues::start(config, &devices, clock, &writer, &stopping);
+        let shared = Shared::new(config, admitting, stopping, clock, writer, metrics.clone());
         let listening = tokio::spawn(listening(listener, Arc::new(shared)));
         info!("listens on {address} for IPFIX with mutual TLS 1.3");
-        Ok(Self { address, metrics, access, stop, listening, keeping })
+        Ok(Self { address, metrics, devices, access, stop, listening, clients, keeping })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The devices whose queue telemetry is asked for.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
     }
 
     /// Whether it goes on.
@@ -140,10 +152,11 @@ impl Running {
     /// Ends all sessions, their open epochs being incomplete, and waits until that is kept.
     // SEQ-7.13
     pub async fn stop(self) {
-        let Self { stop, listening, keeping, .. } = self;
+        let Self { stop, listening, mut clients, keeping, .. } = self;
         stop.send_replace(true);
         let kept = tokio::task::spawn_blocking(move || keeping.finish(FINISH));
         _ = listening.await;
+        while clients.join_next().await.is_some() {}
         _ = kept.await;
     }
 }
@@ -153,6 +166,7 @@ impl Shared {
         config: &Collector,
         access: watch::Receiver<Arc<Access>>,
         stop: watch::Receiver<bool>,
+        clock: Clock,
         writer: Writer,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -166,7 +180,7 @@ impl Shared {
             room: Room::new(limits.epochs_all_max),
             writer,
             metrics,
-            clock: Clock::new(),
+            clock,
             mapping: config.elements,
             bounds: Bounds {
                 decoder: config.decoder_limits(),

@@ -13,6 +13,7 @@ pub mod intake;
 mod listen;
 mod metrics;
 pub(crate) mod pfc;
+pub mod queues;
 mod raw;
 mod refusal;
 mod run;

@@ -71,7 +71,8 @@ impl Started {
         };
         let running = Running::start(config, sink).await?;
         let (metrics, intake) = (running.metrics().clone(), running.intake());
-        let served = ready.map(|ready| ready.serve(metrics, intake));
+        let devices = running.devices().clone();
+        let served = ready.map(|ready| ready.serve(metrics, intake, devices));
         Ok(Self { running, served })
     }
 
@@ -158,6 +159,9 @@ fn fixed(config: &Collector) -> Collector {
     }
     ipfix.revocation = None;
     ipfix.peers.clear();
+    for device in &mut config.queues {
+        device.forget_files(&nothing());
+    }
     config.store.directory.line = 0;
     let http = &mut config.http;
     http.readers.clear();

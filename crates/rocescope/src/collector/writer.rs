@@ -102,6 +102,7 @@ pub struct Gone;
 enum Work {
     Open(SessionFacts, oneshot::Sender<SessionId>),
     Keep(SessionId, Raw, Vec<Change>, OwnedSemaphorePermit),
+    Queues(Vec<Change>, OwnedSemaphorePermit),
     Tend,
 }
 
@@ -155,11 +156,27 @@ impl Writer {
             return Ok(());
         }
         let count = changes.len() as u64;
-        let weight = changes.len() + raw.weight();
-        let permits = u32::try_from(weight).unwrap_or(u32::MAX).min(self.room_max);
-        let permit = self.room.clone().acquire_many_owned(permits).await.map_err(|_| Gone)?;
+        let permit = self.room(changes.len() + raw.weight()).await?;
         self.metrics.changes_waiting.fetch_add(count, Relaxed);
         self.work.send(Work::Keep(session, raw, changes, permit)).map_err(|_| Gone)
+    }
+
+    /// Hands over what a device said of its queues, once there is room for it.
+    ///
+    /// # Errors
+    /// The program is ending.
+    pub async fn keep_queues(&self, changes: Vec<Change>) -> Result<(), Gone> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let permit = self.room(changes.len()).await?;
+        self.metrics.changes_waiting.fetch_add(changes.len() as u64, Relaxed);
+        self.work.send(Work::Queues(changes, permit)).map_err(|_| Gone)
+    }
+
+    async fn room(&self, weight: usize) -> Result<OwnedSemaphorePermit, Gone> {
+        let permits = u32::try_from(weight).unwrap_or(u32::MAX).min(self.room_max);
+        self.room.clone().acquire_many_owned(permits).await.map_err(|_| Gone)
     }
 
     /// Asks for retention.
@@ -228,11 +245,9 @@ impl<S: Sink> Keeper<S> {
         match work {
             Work::Keep(session, mut raw, changes, room) => {
                 self.until_done(|sink| sink.archive(session, &mut raw));
-                self.came += changes.len() as u64;
-                let before = self.pending.changes.len();
-                changes.into_iter().for_each(|change| self.pending.add(change));
-                self.hold(room, self.pending.changes.len() - before);
+                self.add(changes, room);
             }
+            Work::Queues(changes, room) => self.add(changes, room),
             Work::Tend => {
                 self.keep();
                 self.tend();
@@ -256,6 +271,13 @@ impl<S: Sink> Keeper<S> {
                 }
             }
         }
+    }
+
+    fn add(&mut self, changes: Vec<Change>, room: OwnedSemaphorePermit) {
+        self.came += changes.len() as u64;
+        let before = self.pending.changes.len();
+        changes.into_iter().for_each(|change| self.pending.add(change));
+        self.hold(room, self.pending.changes.len() - before);
     }
 
     /// Keeps as much room as changes became pending, and gives back the rest.

@@ -11,9 +11,9 @@ use wire::element::Mapping;
 use super::device::{file, is_dns_name, named};
 use super::limits::LIMIT_KEYS;
 use super::section::{Document, Section, Value};
-use super::{CollectorLimits, Http, NamedFile, elements, http};
+use super::{CollectorLimits, Http, NamedFile, QueueDevice, elements, http, queues};
 
-pub(super) const KEYS: &[&str] = &["ipfix", "elements", "http", "store", "limits"];
+pub(super) const KEYS: &[&str] = &["ipfix", "queues", "elements", "http", "store", "limits"];
 
 const IPFIX_KEYS: &[&str] =
     &["listen", "certificate", "key", "authority", "revocation", "inactivity_timeout_s", "peer"];
@@ -24,6 +24,8 @@ const PEER_KEYS: &[&str] = &["name", "fingerprint", "domains"];
 pub struct Collector {
     /// Where IPFIX comes in.
     pub ipfix: Ipfix,
+    /// Whose queue telemetry is asked for.
+    pub queues: Vec<QueueDevice>,
     /// The numbers of the drafts' elements.
     pub elements: Mapping,
     /// What is served.
@@ -131,8 +133,10 @@ pub(super) fn read<'d>(
     let http = http::read(&top.section("http", http::KEYS), directory);
     let store = store(&top.section("store", &["directory"]), directory);
     let limits = CollectorLimits::read(&top.section("limits", LIMIT_KEYS));
+    let queues = queues::read(&top.section("queues", queues::KEYS), limits.as_ref(), directory);
     Some(Collector {
         ipfix: ipfix?,
+        queues: queues?,
         elements: elements?,
         http: http?,
         store: store?,

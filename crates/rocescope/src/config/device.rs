@@ -429,15 +429,27 @@ fn export(section: &Section<'_>, directory: &Path) -> Option<Export> {
 }
 
 fn tls(section: &Section<'_>, host: Option<&str>, directory: &Path) -> Option<Security> {
+    let certificate = file(section, "certificate", directory);
+    let private_key = file(section, "key", directory);
+    let server = server(section, host, "collector", directory);
+    Some(Security::Tls { server: server?, certificate: certificate?, private_key: private_key? })
+}
+
+/// How a server is known that is reached at a host.
+// SEQ-10.1
+pub(super) fn server(
+    section: &Section<'_>,
+    host: Option<&str>,
+    what: &str,
+    directory: &Path,
+) -> Option<Server> {
     let server_name = match section.value("server_name") {
-        Some(value) => value.parsed("the name in the collector's certificate", |text| {
+        Some(value) => value.parsed(format_args!("the name in the {what}'s certificate"), |text| {
             is_host(text).then(|| Some(text.to_owned()))
         }),
         None => Some(None),
     };
-    let certificate = file(section, "certificate", directory);
-    let private_key = file(section, "key", directory);
-    let server = match section.value("fingerprint") {
+    match section.value("fingerprint") {
         Some(value) => {
             let digest = value.parsed("\"sha256:\" and 64 hexadecimal digits", |text| {
                 collector::digest(text.strip_prefix("sha256:")?).map(Server::Fingerprint)
@@ -453,8 +465,7 @@ fn tls(section: &Section<'_>, host: Option<&str>, directory: &Path) -> Option<Se
         None => file(section, "authority", directory).and_then(|authority| {
             Some(Server::Name { name: server_name?.or(host.map(str::to_owned))?, authority })
         }),
-    };
-    Some(Security::Tls { server: server?, certificate: certificate?, private_key: private_key? })
+    }
 }
 
 /// Without TLS only to this machine, and only on the operator's own words.
@@ -494,7 +505,7 @@ pub(super) fn named(value: &Value<'_>, directory: &Path) -> Option<NamedFile> {
     Some(NamedFile { path, key: value.path().into(), line: value.line() })
 }
 
-fn endpoint(text: &str) -> Option<(String, u16)> {
+pub(super) fn endpoint(text: &str) -> Option<(String, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok().filter(|port| *port != 0)?;
     let host = match host.strip_prefix('[') {

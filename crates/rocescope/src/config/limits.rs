@@ -172,6 +172,28 @@ limits! {
         "readings of one PFC counter that are kept for charts";
     pfc_metrics_max = 10_000, 0, 1_000_000,
         "PFC counters that /metrics shows";
+    queue_devices_max = 256, 1, 4_096,
+        "devices that queue telemetry is asked of";
+    queue_octets_max = 4 << 20, 1 << 16, 64 << 20,
+        "octets of one answer or notification of such a device";
+    queue_request_timeout_s = 30, 1, 600,
+        "seconds for such a device to be connected to, and to answer, each";
+    queue_silent_timeout_s = 60, 1, 3_600,
+        "seconds without a notification after which such a device is asked whether it is there";
+    queue_reconnect_max_s = 60, 1, 3_600,
+        "seconds between two attempts to reach such a device";
+    queue_queues_max = 4_096, 1, 1_000_000,
+        "queues of one device; rows of more are refused";
+    queue_epochs_max = 1_000, 2, 1_000_000,
+        "epochs of one queue that are stored, the oldest going first";
+    queue_rows_max = 36_000, 16, 100_000_000,
+        "rows of one queue that are stored, the oldest going first";
+    queue_rejections_max = 64, 0, 65_536,
+        "rows of one epoch that were not accepted and are kept with the reason";
+    queue_days_max = 7, 1, 36_500,
+        "days for which rows of queues are stored";
+    queue_aggregate_rows_max = 1_000_000, 1, 100_000_000,
+        "rows of queues that one HTTP answer sums up, but for the first group";
     archive_octets_max = 64 << 30, 1 << 20, 1 << 50,
         "octets of the raw archive, the oldest file going first";
     archive_days_max = 90, 1, 36_500,

@@ -49,7 +49,7 @@ pub fn take(
 }
 
 /// The first thing that is wrong, and how many more there are.
-fn first(faults: &[String]) -> String {
+pub(crate) fn first(faults: &[String]) -> String {
     let first = faults.first().map_or("", |fault| fault);
     match faults.len() {
         0 | 1 => first.to_owned(),

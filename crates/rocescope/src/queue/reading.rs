@@ -34,11 +34,19 @@ pub struct Reading {
     pub rows: Vec<Result<Row, Malformed>>,
     /// What is wrong with the rest of the document.
     pub findings: Vec<String>,
+    /// Entries that are read, and findings, at most.
+    most: usize,
 }
 
 /// Reads a document.
 pub fn read(document: &Node) -> Reading {
-    let mut reading = Reading::default();
+    read_at_most(document, usize::MAX)
+}
+
+/// Reads a document of one who may have sent anything: at most so many entries, and as many findings.
+/// That there is more is the last finding.
+pub fn read_at_most(document: &Node, most: usize) -> Reading {
+    let mut reading = Reading { most, ..Reading::default() };
     if let Some(members) = reading.object("the document", document) {
         let known = members.iter().filter(|(name, node)| reading.top(name, node)).count();
         if known == 0 && reading.findings.is_empty() {
@@ -54,7 +62,11 @@ pub fn read(document: &Node) -> Reading {
 
 impl Reading {
     fn finding(&mut self, finding: String) {
-        self.findings.push(finding);
+        if self.findings.len() < self.most {
+            self.findings.push(finding);
+        } else if self.findings.len() == self.most {
+            self.findings.push("more findings, which are not listed".to_owned());
+        }
     }
 
     fn object<'a>(&mut self, what: &str, node: &'a Node) -> Option<&'a [(String, Node)]> {
@@ -198,6 +210,10 @@ impl Reading {
         let Some(entries) = self.array("queue", node) else { return };
         let mut queues: Vec<&str> = Vec::new();
         for entry in entries {
+            if self.rows.len() >= self.most {
+                let most = self.most;
+                return self.finding(format!("more than {most} entries, which are not read"));
+            }
             let Some(members) = self.object("a queue", entry) else { continue };
             if let Some(Node::Text(queue)) = member(members, MODULE, "queue-id") {
                 queues.push(queue);

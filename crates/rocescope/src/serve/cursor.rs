@@ -18,6 +18,18 @@ pub(super) fn place(question: &str, cursor: &str) -> Option<u64> {
     (shown == check(question, place)).then_some(place)
 }
 
+/// A cursor for a place that is two numbers.
+pub(super) fn cursor_of_pair(question: &str, [first, second]: [u64; 2]) -> String {
+    format!("{first:016x}{}", cursor(&format!("{question} {first}"), second))
+}
+
+/// The place, if it is a cursor of that question.
+pub(super) fn pair(question: &str, cursor: &str) -> Option<[u64; 2]> {
+    let (digits, rest) = cursor.split_at_checked(16)?;
+    let first = u64::from_str_radix(digits, 16).ok()?;
+    Some([first, place(&format!("{question} {first}"), rest)?])
+}
+
 /// Not a secret: it tells mistakes, and what it protects is readable anyhow.
 fn check(question: &str, place: u64) -> String {
     let digest = digest(&SHA256, format!("1 {place} {question}").as_bytes());
@@ -35,6 +47,10 @@ mod tests {
             assert_eq!(place("a", &ours), Some(at));
             assert_eq!(place("b", &ours), None);
         }
+        let two = cursor_of_pair("a", [3, u64::MAX]);
+        assert_eq!(pair("a", &two), Some([3, u64::MAX]));
+        assert_eq!((pair("b", &two), pair("a", &two[1..])), (None, None));
+        assert_eq!(pair("a", &two.replacen('3', "4", 1)), None);
         let ours = cursor("a", 7);
         for bad in ["", "7", "é", &ours[1..], &format!("{ours}0"), &ours.to_uppercase()] {
             assert!(place("a", bad).is_none() || bad == ours, "{bad}");

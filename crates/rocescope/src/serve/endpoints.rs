@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::answer::{Problem, shown};
 use super::parameters::Parameters;
-use super::{State, dashboard, epochs, health, limits, metrics, pfc, sessions};
+use super::{State, dashboard, epochs, health, limits, metrics, pfc, queues, sessions};
 use crate::config::nearest;
 
 /// A path that is answered.
@@ -38,12 +38,17 @@ pub(super) const PFC: &[&str] = &[
     "cursor",
 ];
 
+pub(super) const QUEUES: &[&str] =
+    &["device", "interface", "queue", "since", "until", "limit", "cursor"];
+pub(super) const QUEUE_ROWS: &[&str] =
+    &["device", "interface", "queue", "epoch", "since", "until", "limit", "cursor"];
+
 const fn endpoint(path: &'static str, parameters: &'static [&'static str]) -> Endpoint {
     Endpoint { path, parameters }
 }
 
 /// All of them.
-pub const ENDPOINTS: [Endpoint; 16] = [
+pub const ENDPOINTS: [Endpoint; 19] = [
     endpoint("/", &[]),
     endpoint("/dashboard.css", &[]),
     endpoint("/dashboard.js", &[]),
@@ -55,7 +60,10 @@ pub const ENDPOINTS: [Endpoint; 16] = [
     endpoint("/api/v1/summary", &[]),
     endpoint("/api/v1/pfc", PFC),
     endpoint("/api/v1/pfc/{session}/{counter}/history", &[]),
-    endpoint("/api/v1/queues", &[]),
+    endpoint("/api/v1/queues", QUEUES),
+    endpoint("/api/v1/queues/rows", QUEUE_ROWS),
+    endpoint("/api/v1/queues/aggregate", QUEUE_ROWS),
+    endpoint("/api/v1/queues/devices", &[]),
     endpoint("/api/openapi.json", &[]),
     endpoint("/metrics", &[]),
     endpoint("/healthz", &[]),
@@ -91,7 +99,10 @@ pub(super) fn router(state: Arc<State>) -> Router {
             "/api/v1/summary" => get(sessions::summary),
             "/api/v1/pfc" => get(pfc::list),
             "/api/v1/pfc/{session}/{counter}/history" => get(pfc::history),
-            "/api/v1/queues" => get(queues),
+            "/api/v1/queues" => get(queues::list),
+            "/api/v1/queues/rows" => get(queues::rows),
+            "/api/v1/queues/aggregate" => get(queues::aggregated),
+            "/api/v1/queues/devices" => get(queues::devices),
             "/api/openapi.json" => get(described),
             "/metrics" => get(metrics::get),
             "/healthz" => get(health::alive),
@@ -106,18 +117,6 @@ pub(super) fn router(state: Arc<State>) -> Router {
 async fn described(RawQuery(query): RawQuery) -> Result<Response, Problem> {
     Parameters::read(query.as_deref(), &[])?;
     Ok(super::answer::json(openapi().to_string().into_bytes()))
-}
-
-async fn queues() -> Problem {
-    not_served("queue telemetry")
-}
-
-fn not_served(what: &str) -> Problem {
-    let detail = format!(
-        "this version of the collector keeps no {what}: that nothing is listed here says nothing \
-         about what there was"
-    );
-    Problem::new(StatusCode::NOT_IMPLEMENTED, detail)
 }
 
 async fn unknown(uri: Uri) -> Problem {

@@ -35,6 +35,7 @@ use super::pool::Pool;
 use super::{State, endpoints};
 use crate::collector::admission::{Handshake, Handshakes};
 use crate::collector::greeting::Greeting;
+use crate::collector::queues::Devices;
 use crate::collector::session::stopped;
 use crate::collector::{Listening, Metrics};
 use crate::config::{Collector, Http};
@@ -95,11 +96,11 @@ impl Ready {
     }
 
     /// Begins to answer.
-    pub fn serve(self, metrics: Arc<Metrics>, intake: Listening) -> Served {
+    pub fn serve(self, metrics: Arc<Metrics>, intake: Listening, devices: Devices) -> Served {
         let Self { config, listener, address, access } = self;
         let (access, admitting) = watch::channel(Arc::new(access));
         let (stop, stopping) = watch::channel(false);
-        let shared = Shared::new(config.clone(), metrics, intake, admitting, stopping);
+        let shared = Shared::new(config.clone(), metrics, intake, devices, admitting, stopping);
         info!("serves HTTP on {}://{address}/", config.http.scheme());
         let listening = tokio::spawn(listening(listener, Arc::new(shared)));
         Served { address, access, stop, listening }
@@ -163,6 +164,7 @@ impl Shared {
         config: Collector,
         metrics: Arc<Metrics>,
         intake: Listening,
+        devices: Devices,
         access: watch::Receiver<Arc<Access>>,
         stop: watch::Receiver<bool>,
     ) -> Self {
@@ -172,7 +174,7 @@ impl Shared {
         let database = Reader::path_in(&config.store.directory.path);
         let names = Names::of(&config.http);
         let pool = Pool::new(database, &limits, counts.clone());
-        let state = State { config, metrics, counts: counts.clone(), intake, pool };
+        let state = State { config, metrics, counts: counts.clone(), intake, devices, pool };
         Self {
             access,
             stop,

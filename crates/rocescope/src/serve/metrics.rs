@@ -12,7 +12,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 use super::Shared;
 use super::answer::{Problem, answer};
 use super::parameters::Parameters;
-use super::pfc;
+use super::{pfc, queues};
 use crate::collector::{Row, Sort};
 
 /// What the interface counts of itself.
@@ -186,7 +186,8 @@ pub(super) async fn get(
     Parameters::read(query.as_deref(), &[])?;
     let rows = [state.metrics.rows(), state.counts.rows()].concat();
     let totals = pfc::totals(&state, PREFIX).await;
-    match text(PREFIX, rows).and_then(|text| Ok(text + &totals?)) {
+    let queues = queues::totals(&state, PREFIX).await;
+    match text(PREFIX, rows).and_then(|text| Ok(text + &totals? + &queues?)) {
         Ok(text) => Ok(answer(StatusCode::OK, KIND, text.into_bytes())),
         Err(problem) => Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, problem)),
     }

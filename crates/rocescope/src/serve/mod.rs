@@ -21,6 +21,7 @@ mod paced;
 mod parameters;
 mod pfc;
 mod pool;
+mod queues;
 mod sessions;
 
 pub use endpoints::{ENDPOINTS, Endpoint, openapi};
@@ -30,6 +31,7 @@ pub use metrics::{Counts, text};
 
 use std::sync::Arc;
 
+use crate::collector::queues::Devices;
 use crate::collector::{Listening, Metrics};
 use crate::config::Collector;
 
@@ -40,6 +42,7 @@ struct State {
     metrics: Arc<Metrics>,
     counts: Arc<Counts>,
     intake: Listening,
+    devices: Devices,
     pool: pool::Pool,
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rocescope::config::{CollectorLimits, PeerIdentity};
+use rocescope::config::{CollectorLimits, PeerIdentity, QueueClient, QueueMode, Server};
 use wire::element::DraftElement;
 
 use super::{collector, errors, range};
@@ -198,4 +198,109 @@ fn an_address_to_listen_on_has_a_port() {
     }
     let six = collector(&format!("{LEAST}[http]\nlisten = \"[::1]:8080\"\n"));
     assert!(six.http.listen.is_ipv6());
+}
+
+/// A collector with one device whose queues are asked for, its lines from line 8 on.
+fn with_device(lines: &str) -> String {
+    format!("{LEAST}[[queues.device]]\n{lines}")
+}
+
+const DEVICE: &str = "name = \"leaf-1\"\nurl = \"https://leaf-1.example\"\n\
+                      token_file = \"token\"\nauthority = \"ca.pem\"\n";
+
+// QUE-sec.1
+#[test]
+fn a_device_whose_queues_are_asked_for_is_named_with_how_each_knows_the_other() {
+    assert_eq!(collector(LEAST).queues, []);
+    let read = collector(&with_device(DEVICE)).queues.remove(0);
+    assert_eq!(
+        (read.name.as_str(), read.host.as_str(), read.port),
+        ("leaf-1", "leaf-1.example", 443)
+    );
+    assert_eq!(read.mode, QueueMode::Subscribe);
+    assert_eq!(read.poll_interval, Duration::from_secs(10));
+    assert!(matches!(&read.server, Server::Name { name, .. } if name == "leaf-1.example"));
+    assert!(
+        matches!(&read.client, QueueClient::Token(file) if file.path == Path::new("etc/token"))
+    );
+    let more = DEVICE
+        .replace("https://leaf-1.example", "https://[::1]:8443/")
+        .replace("token_file = \"token\"", "certificate = \"c.pem\"\nkey = \"c.key\"");
+    let more = format!("{more}server_name = \"leaf\"\nmode = \"poll\"\npoll_interval_s = 1\n");
+    let read = collector(&with_device(&more)).queues.remove(0);
+    assert_eq!(read.to_string(), "https://[::1]:8443");
+    assert_eq!((read.mode, read.poll_interval), (QueueMode::Poll, Duration::from_secs(1)));
+    assert_eq!(read.files().len(), 3);
+    range(
+        &with_device(&format!("{DEVICE}poll_interval_s = @\n")),
+        "queues.device[0].poll_interval_s",
+        1,
+        86_400,
+    );
+    let of = "queues.device[0]";
+    let url = "expected \"https://host\" or \"https://host:port\", without a path";
+    for (from, to, expected) in [
+        (
+            "name = \"leaf-1\"\n",
+            "",
+            format!("8: {of}.name: missing, expected what the device is called"),
+        ),
+        (
+            "\"leaf-1\"",
+            "\"leaf 1\"",
+            format!("9: {of}.name: \"leaf 1\", expected 1 to 253 octets without spaces"),
+        ),
+        ("https:", "http:", format!("10: {of}.url: \"http://leaf-1.example\", {url}")),
+        (
+            ".example\"",
+            ".example/restconf\"",
+            format!("10: {of}.url: \"https://leaf-1.example/restconf\", {url}"),
+        ),
+        (
+            ".example\"",
+            ".example:0\"",
+            format!("10: {of}.url: \"https://leaf-1.example:0\", {url}"),
+        ),
+        (
+            "token_file = \"token\"\n",
+            "",
+            format!(
+                "8: {of}: neither a certificate with its key nor a token_file, expected one of them"
+            ),
+        ),
+        (
+            "authority",
+            "key = \"k\"\nauthority",
+            format!("12: {of}.key: beside a token, expected a certificate or a token"),
+        ),
+        (
+            "token_file = \"token\"",
+            "key = \"k\"",
+            format!("8: {of}.certificate: missing, expected the path of a PEM file"),
+        ),
+        (
+            "authority = \"ca.pem\"\n",
+            "",
+            format!("8: {of}.authority: missing, expected the path of a PEM file"),
+        ),
+        (
+            "token_file",
+            "mode = \"ask\"\ntoken_file",
+            format!("11: {of}.mode: \"ask\", expected \"subscribe\" or \"poll\""),
+        ),
+    ] {
+        let found = errors(&with_device(&DEVICE.replace(from, to)));
+        assert_eq!(found, [format!("a.toml:{expected}")], "{to}");
+    }
+    let twice = format!("{}[[queues.device]]\n{DEVICE}", with_device(DEVICE));
+    assert_eq!(
+        errors(&twice),
+        ["a.toml:13: queues.device[1].name: the same as on line 8, expected each once"]
+    );
+    let other = twice.replacen("leaf-1", "leaf-2", 1);
+    assert_eq!(errors(&other), [""; 0]);
+    assert_eq!(
+        errors(&format!("{other}[limits]\nqueue_devices_max = 1\n")),
+        ["a.toml:13: queues.device[1]: one more than 1, limits.queue_devices_max"]
+    );
 }

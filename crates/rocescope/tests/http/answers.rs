@@ -298,19 +298,6 @@ async fn only_get_and_head_are_answered_and_an_unknown_path_is_told_with_the_nea
     site.stop().await;
 }
 
-// What is not kept was not necessarily not there.
-#[tokio::test]
-async fn what_is_not_kept_is_no_empty_list() {
-    let site = Site::new("not_kept", "", "").start().await;
-    for target in ["/api/v1/queues", "/api/v1/queues?limit=1"] {
-        let answer = site.ask("GET", target).await;
-        assert_eq!(answer.status, 501, "{target}");
-        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.starts_with("this version of the collector keeps no "), "{detail}");
-    }
-    site.stop().await;
-}
-
 // SEQ-7.7
 #[tokio::test]
 async fn the_points_of_an_epoch_say_where_reports_are_missing() {

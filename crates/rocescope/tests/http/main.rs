@@ -5,10 +5,13 @@ mod answers;
 mod bounds;
 mod client;
 mod description;
+mod device;
+mod devices;
 #[path = "../collector/support.rs"]
 #[allow(dead_code, reason = "shared with the tests of what comes in")]
 mod export;
 mod health;
 mod pfc;
 mod program;
+mod queues;
 mod site;

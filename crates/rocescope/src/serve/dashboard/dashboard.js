@@ -164,6 +164,41 @@ async function pfc() {
   byId("pfc-shown").textContent = page.next === null ? shown : `${page.pfc.length} of more are shown.`;
 }
 
+// What is not known has no number.
+function known(value) {
+  return value === null ? "not known" : digits(value);
+}
+
+async function queues() {
+  const page = await ask("/api/v1/queues?limit=256");
+  const body = document.createElement("tbody");
+  for (const queue of page.queues) {
+    const row = body.insertRow();
+    const { latest, epoch } = queue;
+    cell(row, queue.device);
+    cell(row, queue.interface);
+    cell(row, queue.queueId);
+    if (latest === null) {
+      cell(row, "no row is stored", "words").colSpan = 10;
+      continue;
+    }
+    cell(row, latest.mappedPriority.join(", "));
+    cell(row, digits(latest.intervalId), "n");
+    cell(row, latest.unknownReason === null ? latest.quality : `${latest.quality}: ${latest.unknownReason}`);
+    cell(row, digits(latest.durationNs), "n");
+    cell(row, known(latest.gatedBacklogNs), "n");
+    cell(row, known(latest.backlogNs), "n");
+    cell(row, known(latest.absoluteErrorNs), "n");
+    cell(row, digits(epoch.missingIntervals), "n");
+    cell(row, digits(epoch.rejected), "n");
+    cell(row, time(latest.receivedMilliseconds));
+  }
+  byId("queues").tBodies[0].replaceWith(body);
+  const shown = page.queues.length === 0 ? "None was reported." : "All that are stored are shown.";
+  byId("queues-shown").textContent =
+    page.next === null ? shown : `${page.queues.length} of more are shown.`;
+}
+
 function drawn(name, attributes, text) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -225,7 +260,7 @@ async function refresh() {
   try {
     await summary();
     // Further pages would be taken away from under whoever reads them.
-    await Promise.all([paged ? null : epochs(), sessions(), pfc(), showReadings()]);
+    await Promise.all([paged ? null : epochs(), sessions(), pfc(), queues(), showReadings()]);
     byId("problem").textContent = "";
   } catch (error) {
     problem(error);

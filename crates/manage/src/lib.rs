@@ -13,6 +13,9 @@
 pub mod access;
 pub mod error;
 pub mod json;
+pub mod library;
+pub mod netconf;
+pub mod operation;
 pub mod operational;
 pub mod read;
 pub mod schema;

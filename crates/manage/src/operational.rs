@@ -18,6 +18,11 @@ pub trait Datastore {
     /// The node of this definition as it is now; none where there is none. Nodes that have to do
     /// with each other come from one moment where they are one top-level node, and only then.
     fn top(&self, definition: &'static Definition) -> Option<Node>;
+
+    /// The same of the running datastore: what a configuration file says.
+    fn running(&self, _definition: &'static Definition) -> Option<Node> {
+        None
+    }
 }
 
 /// What is known of an interface beside its queues.

@@ -6,7 +6,8 @@
 use std::fmt;
 
 use yang5::data::{
-    DataFormat, DataNodeRef, DataOperation, DataParserFlags, DataTree, DataValidationFlags,
+    DataFormat, DataNodeRef, DataOperation, DataParserFlags, DataTree, DataTreeOwningRef,
+    DataValidationFlags,
 };
 
 use crate::schema::{Definition, Kind, Schema, find};
@@ -98,19 +99,31 @@ impl Schema {
         Ok(nodes(first.inclusive_siblings(), top, what == What::Output, &|_| true))
     }
 
+    /// Reads a whole `rpc` message of NETCONF: the operation and its input.
+    ///
+    /// # Errors
+    ///
+    /// The first fault.
+    pub fn read_rpc(&'static self, text: &str) -> Result<Node, ReadError> {
+        without_nul(text)?;
+        let parsed =
+            DataTreeOwningRef::parse_netconf_rpc_op(&self.context, text, DataParserFlags::STRICT)?;
+        let root = parsed.tree.reference().into_iter();
+        let mut found = nodes(root, self.rpcs(), false, &|_| true);
+        found.pop().ok_or_else(|| ReadError {
+            what: "no operation, expected one of the modules".into(),
+            path: None,
+            app_tag: None,
+        })
+    }
+
     pub(crate) fn parse(
         &'static self,
         encoding: Encoding,
         what: What,
         text: &str,
     ) -> Result<DataTree<'static>, ReadError> {
-        if text.contains('\0') {
-            return Err(ReadError {
-                what: "character U+0000, expected none".into(),
-                path: None,
-                app_tag: None,
-            });
-        }
+        without_nul(text)?;
         let strict = || DataParserFlags::STRICT;
         let format = encoding.format();
         let operation =
@@ -135,6 +148,15 @@ impl Schema {
             What::Notification => operation(DataOperation::NotificationYang)?,
         })
     }
+}
+
+/// libyang's texts end at the first such character.
+fn without_nul(text: &str) -> Result<(), ReadError> {
+    if text.contains('\0') {
+        let what = "character U+0000, expected none".into();
+        return Err(ReadError { what, path: None, app_tag: None });
+    }
+    Ok(())
 }
 
 /// Turns libyang's nodes into ours, leaving out those that are not wanted with all that is in them.

@@ -88,17 +88,21 @@ impl Filter {
         }
     }
 
-    /// What it selects of top-level nodes.
+    /// What it selects of top-level nodes, and so many levels of each.
     ///
     /// # Errors
     ///
     /// An expression that libyang does not evaluate to nodes.
-    pub fn of(&self, schema: &'static Schema, top: Vec<Node>) -> Result<Vec<Node>, FilterError> {
+    pub fn of(
+        &self,
+        schema: &'static Schema,
+        top: Vec<Node>,
+        levels: Option<u16>,
+    ) -> Result<Vec<Node>, FilterError> {
         match self {
-            Self::Subtree(filter) => Ok(subtree(schema, top, filter)),
-            Self::Xpath(expression) => {
-                xpath(schema, &top, expression).map_err(|error| FilterError(error.to_string()))
-            }
+            Self::Subtree(filter) => Ok(subtree(schema, top, filter, levels)),
+            Self::Xpath(expression) => xpath(schema, &top, expression, levels)
+                .map_err(|error| FilterError(error.to_string())),
             Self::Nothing => Ok(Vec::new()),
         }
     }

@@ -81,24 +81,20 @@ fn state(nodes: Vec<Node>) -> Vec<Node> {
 
 /// These nodes with as many levels as that: 1 is the nodes alone. Keys of lists stay.
 pub fn depth(nodes: Vec<Node>, levels: u16) -> Vec<Node> {
-    nodes
-        .into_iter()
-        .map(|mut node| {
-            if let Content::Inner(children) = &mut node.content {
-                let inner = std::mem::take(children);
-                *children = if levels > 1 {
-                    depth(inner, levels - 1)
-                } else {
-                    let keys = node.definition.keys();
-                    inner
-                        .into_iter()
-                        .filter(|child| keys.contains(&child.definition.name))
-                        .collect()
-                };
-            }
-            node
-        })
-        .collect()
+    nodes.into_iter().map(|node| level(node, levels)).collect()
+}
+
+fn level(mut node: Node, levels: u16) -> Node {
+    if let Content::Inner(children) = &mut node.content {
+        let inner = std::mem::take(children);
+        *children = if levels > 1 {
+            depth(inner, levels - 1)
+        } else {
+            let keys = node.definition.keys();
+            inner.into_iter().filter(|child| keys.contains(&child.definition.name)).collect()
+        };
+    }
+    node
 }
 
 /// How values that are their defaults are shown (RFC 6243).

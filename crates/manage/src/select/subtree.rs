@@ -4,16 +4,23 @@
 //! all where an element asks for a value that it does not have. Several elements for the same node
 //! add up.
 
+use super::level;
 use crate::schema::{Definition, Kind, Schema, Type};
 use crate::tree::{Content, Node};
 use crate::xml::Element;
 
-/// What the elements in `filter` select of top-level nodes. An empty filter selects nothing.
-pub fn subtree(schema: &Schema, top: Vec<Node>, filter: &Element) -> Vec<Node> {
+/// What the elements in `filter` select of top-level nodes, and so many levels of it. An empty filter
+/// selects nothing.
+pub fn subtree(
+    schema: &Schema,
+    top: Vec<Node>,
+    filter: &Element,
+    levels: Option<u16>,
+) -> Vec<Node> {
     let scope = Scope { outer: None, element: filter };
     let wanted: Vec<Wanted<'_>> =
         filter.children.iter().map(|element| Wanted { element, outer: &scope }).collect();
-    selected(schema, top, &wanted)
+    selected(schema, top, &wanted, levels)
 }
 
 /// The names of the top-level nodes that a filter can select.
@@ -52,18 +59,28 @@ fn named(element: &Element, definition: &Definition) -> bool {
         && element.attributes.iter().all(|attribute| attribute.namespace.is_none())
 }
 
-fn selected(schema: &Schema, nodes: Vec<Node>, wanted: &[Wanted<'_>]) -> Vec<Node> {
+fn selected(
+    schema: &Schema,
+    nodes: Vec<Node>,
+    wanted: &[Wanted<'_>],
+    levels: Option<u16>,
+) -> Vec<Node> {
     nodes
         .into_iter()
         .filter_map(|node| {
             let about: Vec<&Wanted<'_>> =
                 wanted.iter().filter(|wanted| named(wanted.element, node.definition)).collect();
-            if about.is_empty() { None } else { one(schema, node, &about) }
+            if about.is_empty() { None } else { one(schema, node, &about, levels) }
         })
         .collect()
 }
 
-fn one(schema: &Schema, mut node: Node, about: &[&Wanted<'_>]) -> Option<Node> {
+fn one(
+    schema: &Schema,
+    mut node: Node,
+    about: &[&Wanted<'_>],
+    levels: Option<u16>,
+) -> Option<Node> {
     let scopes: Vec<Scope<'_>> = about
         .iter()
         .map(|wanted| Scope { outer: Some(wanted.outer), element: wanted.element })
@@ -77,7 +94,7 @@ fn one(schema: &Schema, mut node: Node, about: &[&Wanted<'_>]) -> Option<Node> {
             // A value is asked for, or the node is selected whole.
             let text = element.trimmed();
             if text.is_empty() || has_value(schema, &node, text, scope) {
-                return Some(node);
+                return Some(whole(node, levels));
             }
             continue;
         }
@@ -95,7 +112,7 @@ fn one(schema: &Schema, mut node: Node, about: &[&Wanted<'_>]) -> Option<Node> {
             continue;
         }
         if others.is_empty() {
-            return Some(node);
+            return Some(whole(node, levels));
         }
         any = true;
         matched.extend(values);
@@ -117,7 +134,7 @@ fn one(schema: &Schema, mut node: Node, about: &[&Wanted<'_>]) -> Option<Node> {
             continue;
         }
         let own = key.then(|| child.clone());
-        let mut chosen = selected(schema, vec![child], &inner);
+        let mut chosen = selected(schema, vec![child], &inner, levels);
         found |= !chosen.is_empty();
         if chosen.is_empty() {
             chosen.extend(own);
@@ -129,6 +146,14 @@ fn one(schema: &Schema, mut node: Node, about: &[&Wanted<'_>]) -> Option<Node> {
     }
     *children = kept;
     Some(node)
+}
+
+/// So many levels of a node that is selected.
+fn whole(node: Node, levels: Option<u16>) -> Node {
+    match levels {
+        Some(levels) => level(node, levels),
+        None => node,
+    }
 }
 
 fn has_value(schema: &Schema, node: &Node, text: &str, scope: &Scope<'_>) -> bool {

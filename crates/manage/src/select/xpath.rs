@@ -32,7 +32,7 @@ impl fmt::Display for XpathError {
 impl std::error::Error for XpathError {}
 
 /// The nodes that an expression selects, each with all that is in it, and with its ancestors and
-/// their keys. Names in the expression have module names as prefixes; one without a prefix is of the
+/// their keys; of each so many levels. Names in the expression have module names as prefixes; one without a prefix is of the
 /// module of the step before.
 ///
 /// # Errors
@@ -42,6 +42,7 @@ pub fn xpath(
     schema: &'static Schema,
     top: &[Node],
     expression: &str,
+    levels: Option<u16>,
 ) -> Result<Vec<Node>, XpathError> {
     bounded(expression)?;
     let text = json::object(top);
@@ -68,7 +69,10 @@ pub fn xpath(
             || around.contains(&raw)
             || node.schema().is_list_key()
                 && node.ancestors().next().is_some_and(|parent| around.contains(&parent.as_raw()))
-            || node.ancestors().any(|ancestor| selected.contains(&ancestor.as_raw()))
+            || node
+                .ancestors()
+                .take(levels.map_or(usize::MAX, |levels| usize::from(levels).saturating_sub(1)))
+                .any(|ancestor| selected.contains(&ancestor.as_raw()))
     };
     Ok(converted(first.inclusive_siblings(), schema.data(), false, &wanted))
 }

@@ -1,6 +1,7 @@
 //! The data tree and what is served of it.
 
 mod access;
+mod netconf;
 mod scene;
 mod select;
 mod trees;

@@ -129,7 +129,7 @@ fn filtered(filter: &str) -> String {
         "<filter xmlns:if='urn:ietf:params:xml:ns:yang:ietf-interfaces' xmlns:t='urn:ietf:params:xml:ns:yang:iana-if-type' xmlns:q='urn:ietf:params:xml:ns:yang:ietf-pfc-queue-telemetry'>{filter}</filter>"
     );
     let filter = Element::read(&text, &Limits::default()).expect("well-formed");
-    json::object(&select::subtree(schema(), tree(), &filter))
+    json::object(&select::subtree(schema(), tree(), &filter, None))
 }
 
 #[test]
@@ -194,14 +194,14 @@ fn a_filter_in_json_is_the_same() {
     let value =
         serde_json::json!({"ietf-interfaces:interfaces": {"interface": [{"name": "Ethernet1/2"}]}});
     let filter = Filter::subtree_in_json(schema(), &value).expect("a filter");
-    let found = json::object(&filter.of(schema(), tree()).expect("applied"));
+    let found = json::object(&filter.of(schema(), tree(), None).expect("applied"));
     assert!(found.contains("Ethernet1/2") && !found.contains("Ethernet1/1"), "{found}");
     for bad in [serde_json::json!([]), serde_json::json!({"interfaces": {}})] {
         assert!(Filter::subtree_in_json(schema(), &bad).is_err(), "{bad}");
     }
     let unknown = serde_json::json!({"nothing:here": {}});
     let filter = Filter::subtree_in_json(schema(), &unknown).expect("a filter");
-    assert_eq!(json::object(&filter.of(schema(), tree()).expect("applied")), "{}");
+    assert_eq!(json::object(&filter.of(schema(), tree(), None).expect("applied")), "{}");
 }
 
 #[test]

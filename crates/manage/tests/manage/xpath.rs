@@ -6,7 +6,7 @@ use manage::select::xpath;
 use super::scene::{schema, tree};
 
 fn selected(expression: &str) -> String {
-    json::object(&xpath(schema(), &tree(), expression).expect(expression))
+    json::object(&xpath(schema(), &tree(), expression, None).expect(expression))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn what_could_take_long_or_selects_no_nodes_is_refused() {
         "\u{0}",
         &long,
     ] {
-        assert!(xpath(schema(), &tree(), bad).is_err(), "{bad}");
+        assert!(xpath(schema(), &tree(), bad, None).is_err(), "{bad}");
     }
     for good in [
         "//ietf-interfaces:name[.='[//a[/b]]']",
@@ -61,7 +61,7 @@ fn what_could_take_long_or_selects_no_nodes_is_refused() {
         "/*/*[starts-with(name, \"Ethernet1/2\")] | /ietf-interfaces:*",
         "/child::ietf-interfaces:interfaces/descendant::*",
     ] {
-        let found = xpath(schema(), &tree(), good);
+        let found = xpath(schema(), &tree(), good, None);
         assert!(found.is_ok(), "{good}: {found:?}");
     }
 }

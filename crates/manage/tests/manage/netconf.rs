@@ -262,6 +262,211 @@ fn our_hello_says_what_is_so() {
         all.contains(&"urn:ietf:params:netconf:base:1.1")
             && all.contains(&"urn:ietf:params:netconf:base:1.0")
     );
+    let library = format!(
+        "urn:ietf:params:netconf:capability:yang-library:1.1?revision=2019-01-04&content-id={}",
+        schema().content_id()
+    );
+    assert!(all.contains(&&*library), "{all:?}");
+    assert!(
+        !all.iter().any(|uri| uri.contains("writable") || uri.contains("candidate")),
+        "{all:?}"
+    );
+    assert_eq!(hello.child(BASE, "session-id").map(Element::trimmed), Some("4294967295"));
+}
+
+// QUE-pub.2
+#[test]
+fn every_way_of_reading_gives_the_rows() {
+    let mut client = Client::new("alice", &["1.1"]);
+    let get_data = |inner: &str| {
+        format!(
+            "<get-data xmlns='urn:ietf:params:xml:ns:yang:ietf-netconf-nmda' xmlns:ds='urn:ietf:params:xml:ns:yang:ietf-datastores'>\
+             <datastore>ds:operational</datastore>{inner}</get-data>"
+        )
+    };
+    let mut whole = String::new();
+    xml::write(&mut whole, schema(), &tree(), Some(BASE));
+    let filter = "<interfaces xmlns='urn:ietf:params:xml:ns:yang:ietf-interfaces'/>";
+    for request in [
+        format!("<get><filter type='subtree'>{filter}</filter></get>"),
+        format!("<get><filter>{filter}</filter></get>"),
+        "<get xmlns:if='urn:ietf:params:xml:ns:yang:ietf-interfaces'><filter type='xpath' select='/if:interfaces'/></get>".to_owned(),
+        format!("<nc:get xmlns:nc='{BASE}'><nc:filter nc:type='subtree'>{filter}</nc:filter></nc:get>"),
+        get_data(&format!("<subtree-filter>{filter}</subtree-filter>")),
+        get_data("<xpath-filter xmlns:x='urn:ietf:params:xml:ns:yang:ietf-interfaces'>/x:interfaces</xpath-filter>"),
+    ] {
+        let reply = client.rpc(&request);
+        assert!(reply.contains(&whole), "{request}: {reply}");
+    }
+    let all = client.rpc("<get/>");
+    for top in ["<interfaces ", "<nacm ", "<yang-library ", "<netconf-state "] {
+        assert!(all.contains(top), "{top} in {all}");
+    }
+}
+
+#[test]
+fn get_data_cuts_to_what_was_asked_for() {
+    let mut client = Client::new("alice", &["1.1"]);
+    let mut ask = |store: &str, inner: &str| {
+        client.rpc(&format!(
+            "<get-data xmlns='urn:ietf:params:xml:ns:yang:ietf-netconf-nmda' xmlns:ds='urn:ietf:params:xml:ns:yang:ietf-datastores' xmlns:if='urn:ietf:params:xml:ns:yang:ietf-interfaces'>\
+             <datastore>ds:{store}</datastore>{inner}</get-data>"
+        ))
+    };
+    let deep = ask(
+        "operational",
+        "<xpath-filter>/if:interfaces/if:interface[if:name='Ethernet1/2']</xpath-filter><max-depth>2</max-depth>",
+    );
+    assert!(
+        deep.contains("<name>Ethernet1/2</name><type") && deep.contains("<statistics/>"),
+        "{deep}"
+    );
+    let state = ask(
+        "operational",
+        "<subtree-filter><if:interfaces/></subtree-filter><config-filter>false</config-filter>",
+    );
+    assert!(state.contains("oper-status") && !state.contains("<type"), "{state}");
+    let running = ask("running", "");
+    assert!(
+        running.contains("<nacm ")
+            && !running.contains("<interfaces")
+            && !running.contains("denied-operations"),
+        "{running}"
+    );
+    let defaults = ask(
+        "operational",
+        "<subtree-filter><if:interfaces/></subtree-filter><with-defaults>report-all</with-defaults>",
+    );
+    assert!(defaults.contains("<enabled>true</enabled>"), "{defaults}");
+    assert_eq!(tag(&ask("candidate", "")), "invalid-value");
+    assert_eq!(tag(&ask("operational", "<max-depth>0</max-depth>")), "invalid-value");
+    assert_eq!(tag(&ask("operational", "<xpath-filter>/y:a</xpath-filter>")), "invalid-value");
+    assert_eq!(tag(&ask("operational", "<with-origin/>")), "unknown-element");
+    assert_eq!(
+        tag(&ask("operational", "<with-defaults>report-all-tagged</with-defaults>")),
+        "invalid-value"
+    );
+}
+
+// A filter that names an unknown node selects nothing.
+#[test]
+fn what_is_not_there_selects_nothing() {
+    let mut client = Client::new("alice", &["1.1"]);
+    for filter in [
+        "<filter><nothing xmlns='urn:nothing'/></filter>",
+        "<filter><interfaces xmlns='urn:ietf:params:xml:ns:yang:ietf-interfaces'><colour/></interfaces></filter>",
+        "<filter/>",
+        "<filter type='xpath' xmlns:n='urn:nothing' select='/n:a'/>",
+        "<filter type='xpath' xmlns:if='urn:ietf:params:xml:ns:yang:ietf-interfaces' select='/if:interfaces/if:colour'/>",
+    ] {
+        let reply = client.rpc(&format!("<get>{filter}</get>"));
+        assert!(reply.contains(&format!("<data xmlns=\"{BASE}\"/>")), "{filter}: {reply}");
+    }
+}
+
+#[test]
+fn each_fault_has_its_word_and_the_session_goes_on() {
+    let mut client = Client::new("alice", &["1.1"]);
+    let monitoring = "xmlns='urn:ietf:params:xml:ns:yang:ietf-netconf-monitoring'";
+    for (request, expected) in [
+        ("<lock><target><running/></target></lock>", "operation-not-supported"),
+        (
+            "<edit-config><target><running/></target><config/></edit-config>",
+            "operation-not-supported",
+        ),
+        ("<nothing/>", "operation-not-supported"),
+        ("<get xmlns='urn:nothing'/>", "operation-not-supported"),
+        ("<get><colour/></get>", "unknown-element"),
+        ("<get><filter xmlns='urn:nothing'/></get>", "unknown-namespace"),
+        ("<get><filter type='colour'/></get>", "bad-attribute"),
+        ("<get><filter type='xpath'/></get>", "missing-attribute"),
+        ("<get><filter type='xpath' select='//*//*'/></get>", "invalid-value"),
+        ("<get-config/>", "missing-element"),
+        ("<get-config><source><startup/></source></get-config>", "invalid-value"),
+        ("<get-config><source/></get-config>", "missing-element"),
+        ("<kill-session/>", "missing-element"),
+        ("<kill-session><session-id>4</session-id></kill-session>", "invalid-value"),
+        ("<kill-session><session-id>8</session-id></kill-session>", "invalid-value"),
+        ("<kill-session><session-id>x</session-id></kill-session>", "invalid-value"),
+        (
+            &format!("<get-schema {monitoring}><identifier>nothing</identifier></get-schema>"),
+            "invalid-value",
+        ),
+        (&format!("<get-schema {monitoring}/>"), "missing-element"),
+        ("<get-data xmlns='urn:ietf:params:xml:ns:yang:ietf-netconf-nmda'/>", "missing-element"),
+        ("<get/><get/>", "unknown-element"),
+        ("", "missing-element"),
+    ] {
+        let reply = client.rpc(request);
+        assert_eq!(tag(&reply), expected, "{request}: {reply}");
+        assert!(reply.contains("message-id=\"101\""), "{reply}");
+    }
+    let reply = client.reply(&format!("<rpc xmlns='{BASE}'><get/></rpc>"));
+    assert_eq!(tag(&reply), "missing-attribute");
+    assert_eq!(tag(&client.reply("<rpc message-id='1'><get/></rpc>")), "unknown-element");
+    assert_eq!(tag(&client.reply("<rpc")), "malformed-message");
+    assert_eq!(tag(&client.reply("<!DOCTYPE a><rpc/>")), "malformed-message");
+    assert_eq!(tag(&Client::new("alice", &["1.0"]).reply("<rpc")), "operation-failed");
+    assert!(client.rpc("<get-config><source><running/></source></get-config>").contains("<nacm "));
+    assert_eq!(client.then, Then::Continue);
+}
+
+#[test]
+fn a_reply_has_every_attribute_of_its_request() {
+    let mut client = Client::new("alice", &["1.1"]);
+    let reply = client.reply(&format!("<nc:rpc xmlns:nc='{BASE}' xmlns:u='urn:u' message-id=' 1&amp;\"&#10;' u:x='y' a='b'><nc:get><nc:filter/></nc:get></nc:rpc>"));
+    for attribute in
+        ["message-id=\" 1&amp;&quot;&#10;\"", "u:x=\"y\"", "a=\"b\"", "xmlns:u=\"urn:u\""]
+    {
+        assert!(reply.contains(attribute), "{attribute} in {reply}");
+    }
+}
+
+#[test]
+fn modules_are_given_as_they_are() {
+    let mut client = Client::new("alice", &["1.1"]);
+    for version in ["", "<version>2026-10-30</version>"] {
+        let reply = client.rpc(&format!(
+            "<get-schema xmlns='urn:ietf:params:xml:ns:yang:ietf-netconf-monitoring'><identifier>ietf-pfc-queue-telemetry</identifier>{version}</get-schema>"
+        ));
+        let root = Element::read(&reply, &xml::Limits::default()).expect("well-formed");
+        let text = schema().module("ietf-pfc-queue-telemetry").and_then(|module| module.text);
+        assert_eq!(Some(&*root.children[0].text), text);
+    }
+}
+
+#[test]
+fn sessions_end_when_they_are_told_to() {
+    let mut client = Client::new("alice", &["1.1"]);
+    let kill = "<kill-session><session-id>9</session-id></kill-session>";
+    assert!(client.rpc(kill).contains("<ok/>"));
+    assert_eq!((client.killed.get(), client.then), (9, Then::Continue));
+    assert!(client.rpc("<close-session/>").contains("<ok/>"));
+    assert_eq!(client.then, Then::Close);
+}
+
+// QUE-sec.1
+#[test]
+fn who_has_no_rule_may_only_leave() {
+    let mut client = Client::new("bob", &["1.1"]);
+    assert_eq!(tag(&client.rpc("<get/>")), "access-denied");
+    let kill = "<kill-session><session-id>9</session-id></kill-session>";
+    assert_eq!(tag(&client.rpc(kill)), "access-denied");
+    assert_eq!(client.killed.get(), 0);
+    assert!(client.rpc("<close-session/>").contains("<ok/>"));
+}
+
+#[test]
+fn the_state_of_sessions_and_the_library_are_valid() {
+    let shown = Shown {
+        id: 7,
+        user: "alice".into(),
+        host: "127.0.0.1".into(),
+        login: "2026-10-30T00:00:00Z".into(),
+        counts: Default::default(),
+    };
+    let statistics = Statistics { start: "2026-10-30T00:00:00Z".into(), ..Statistics::default() };
+    let state = monitoring::node(schema(), &[shown], &statistics).expect("made");
     let location = |module: &Module| Some(format!("https://h/{}", module.name));
     let library = library::yang_library(schema(), location).expect("made");
     let before = library::modules_state(schema(), location).expect("made");

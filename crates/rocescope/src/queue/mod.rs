@@ -17,6 +17,7 @@ use crate::layout::counted;
 use crate::meter::Format;
 
 pub mod aggregate;
+pub mod board;
 pub mod check;
 pub mod documents;
 pub mod events;

@@ -1,5 +1,6 @@
 //! Rows in and out, events in, and the cases of `tests/cases`.
 
+mod board;
 mod cases;
 mod documents;
 mod events;

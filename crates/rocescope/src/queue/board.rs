@@ -1,0 +1,204 @@
+//! Where completed rows are: sources publish, whoever serves reads or follows.
+//!
+//! Of each queue only the latest row is here (YANG draft, on publication). A row is never changed,
+//! only replaced by the next one, whole: who has got one has all of it, and nobody waits for who
+//! reads. A follower that is too slow loses batches and is told how many; it reads
+//! [`Board::latest`] then.
+//!
+//! A row stays when its source says nothing more: it is true of its interval, and of no time after
+//! it. Nothing here knows whether a queue still is.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use observe::queue::Place;
+use observe::queue::row::Row;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// What a board may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Queues, at most: the sum of what the sources may have. Rows of one more are refused.
+    pub queues_max: usize,
+    /// Batches that a follower may be behind, at most; 1 or more.
+    pub batches_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { queues_max: 4096, batches_max: 1024 }
+    }
+}
+
+/// What was published at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Rows, each the latest of its queue by then; in the order in which they were completed, so
+    /// that a queue can have several.
+    pub rows: Arc<[Arc<Row>]>,
+    /// Queues that are not measured any more and whose rows are not here any more.
+    pub gone: Arc<[Arc<Place>]>,
+}
+
+/// What a follower hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The next batch.
+    Batch(Batch),
+    /// So many batches went by before the next one could be taken. What holds now is in
+    /// [`Board::latest`].
+    Missed(u64),
+}
+
+/// What has happened, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows that were published.
+    pub rows: u64,
+    /// Rows for which there was no room.
+    pub refused: u64,
+    /// Batches that were published.
+    pub batches: u64,
+    /// Queues that are here now.
+    pub queues: u64,
+    /// Batches that followers have missed, all of them together.
+    pub missed: u64,
+    /// Followers that there are now.
+    pub followers: u64,
+}
+
+/// The latest row of each queue.
+pub struct Board {
+    limits: Limits,
+    state: RwLock<State>,
+    batches: broadcast::Sender<Batch>,
+    missed: Arc<AtomicU64>,
+}
+
+struct State {
+    rows: BTreeMap<Arc<Place>, Arc<Row>>,
+    generation: u64,
+    since: SystemTime,
+    counts: Counts,
+}
+
+impl Board {
+    /// Nothing is published yet.
+    pub fn new(limits: Limits) -> Self {
+        let since = SystemTime::now();
+        let (batches, _) = broadcast::channel(limits.batches_max.max(1));
+        let ns = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let generation = u64::try_from(ns).unwrap_or(0);
+        let counts = Counts::default();
+        let state = State { rows: BTreeMap::new(), generation, since, counts };
+        Self { limits, state: RwLock::new(state), batches, missed: Arc::default() }
+    }
+
+    /// Publishes rows in the order in which they were completed. Each replaces that of its queue
+    /// whole. One of a queue for which there is no room is left out and counted.
+    // QUE-pub.1
+    pub fn publish(&self, rows: Vec<Arc<Row>>) {
+        self.exchange(rows, Vec::new());
+    }
+
+    /// Publishes rows, and takes away those of queues that are not measured any more, at once.
+    /// What is taken away goes first.
+    pub fn exchange(&self, rows: Vec<Arc<Row>>, gone: Vec<Arc<Place>>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let gone: Arc<[_]> =
+            gone.into_iter().filter(|place| state.rows.remove(place).is_some()).collect();
+        let rows: Arc<[_]> =
+            rows.into_iter().filter(|row| state.put(row, self.limits.queues_max)).collect();
+        if rows.is_empty() && gone.is_empty() {
+            return;
+        }
+        state.generation = state.generation.wrapping_add(1);
+        state.since = SystemTime::now();
+        state.counts.batches += 1;
+        // In the same order for everybody. Nobody may follow, and nobody is waited for.
+        _ = self.batches.send(Batch { rows, gone });
+    }
+
+    /// The latest row of every queue, in the order of interface and queue.
+    pub fn latest(&self) -> Vec<Arc<Row>> {
+        self.read().rows.values().cloned().collect()
+    }
+
+    /// The latest row of every queue of an interface, in the order of queues.
+    pub fn latest_of(&self, interface: &str) -> Vec<Arc<Row>> {
+        let from = Place { interface: interface.into(), queue: "".into() };
+        let state = self.read();
+        let rest = state.rows.range::<Place, _>((Bound::Included(&from), Bound::Unbounded));
+        let same = rest.take_while(|(place, _)| *place.interface == *interface);
+        same.map(|(_, row)| row.clone()).collect()
+    }
+
+    /// A number that is another one whenever anything was published, also after a restart of the
+    /// program unless its clock was set back; and when that was.
+    pub fn changed(&self) -> (u64, SystemTime) {
+        let state = self.read();
+        (state.generation, state.since)
+    }
+
+    /// Follows what is published from here on. To miss nothing, follow first and then read
+    /// [`Board::latest`]: what is in both is the same row.
+    pub fn follow(&self) -> Follower {
+        Follower { batches: self.batches.subscribe(), missed: self.missed.clone() }
+    }
+
+    /// What has happened.
+    pub fn counts(&self) -> Counts {
+        let state = self.read();
+        Counts {
+            queues: u64::try_from(state.rows.len()).unwrap_or(u64::MAX),
+            missed: self.missed.load(Relaxed),
+            followers: u64::try_from(self.batches.receiver_count()).unwrap_or(u64::MAX),
+            ..state.counts
+        }
+    }
+
+    /// Goes on after a panic of who held the lock: rows are replaced in one step each.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether there was room.
+    fn put(&mut self, row: &Arc<Row>, queues_max: usize) -> bool {
+        if let Some(there) = self.rows.get_mut(&row.place) {
+            *there = row.clone();
+        } else if self.rows.len() < queues_max {
+            self.rows.insert(row.place.clone(), row.clone());
+        } else {
+            self.counts.refused += 1;
+            return false;
+        }
+        self.counts.rows += 1;
+        true
+    }
+}
+
+/// Hears every batch in the order of publication, or how many it has missed.
+pub struct Follower {
+    batches: broadcast::Receiver<Batch>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Follower {
+    /// Waits for what comes next; none once the board is gone. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Heard> {
+        match self.batches.recv().await {
+            Ok(batch) => Some(Heard::Batch(batch)),
+            Err(RecvError::Lagged(missed)) => {
+                self.missed.fetch_add(missed, Relaxed);
+                Some(Heard::Missed(missed))
+            }
+            Err(RecvError::Closed) => None,
+        }
+    }
+}

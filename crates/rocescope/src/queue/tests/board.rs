@@ -1,0 +1,120 @@
+//! Rows on the board: replaced whole, followed in order, bounded.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use observe::pfc::Priority;
+use observe::queue::row::{Measurement, Row};
+use observe::queue::{EpochId, Place, Priorities, Reason};
+
+use crate::queue::board::{Batch, Board, Follower, Heard, Limits};
+
+fn row(interface: &str, queue: &str, interval: u64) -> Arc<Row> {
+    Arc::new(Row {
+        place: Arc::new(Place { interface: interface.into(), queue: queue.into() }),
+        epoch: EpochId::random([7; 16]),
+        interval,
+        start_ns: interval * 100,
+        duration_ns: 100,
+        wall_clock_start: None,
+        priorities: Priorities::one(Priority::ALL[3]),
+        measurement: Measurement::Unknown(Reason::Unavailable),
+    })
+}
+
+/// What is there to be heard now, if anything is.
+fn heard(follower: &mut Follower) -> Option<Heard> {
+    match pin!(follower.next()).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(heard) => Some(heard.expect("a board")),
+        Poll::Pending => None,
+    }
+}
+
+fn of(rows: &[Arc<Row>]) -> Heard {
+    Heard::Batch(Batch { rows: rows.into(), gone: [].into() })
+}
+
+// QUE-pub.1
+#[test]
+fn only_the_latest_row_of_a_queue_is_there_and_who_has_an_earlier_one_keeps_all_of_it() {
+    let board = Board::new(Limits::default());
+    board.publish(vec![row("b", "q1", 1), row("a", "q9", 1), row("a", "q10", 1)]);
+    let held = board.latest();
+    board.publish(vec![row("a", "q9", 2), row("a", "q9", 3)]);
+    let expected = [row("a", "q10", 1), row("a", "q9", 3), row("b", "q1", 1)];
+    assert_eq!(board.latest(), expected);
+    assert_eq!(held[1], row("a", "q9", 1));
+    assert_eq!(board.latest_of("a"), expected[..2]);
+    assert_eq!(board.latest_of(""), []);
+    assert_eq!(board.latest_of("b"), expected[2..]);
+    let counts = board.counts();
+    assert_eq!((counts.rows, counts.queues, counts.batches, counts.refused), (5, 3, 2, 0));
+}
+
+#[test]
+fn a_row_of_one_queue_more_than_there_is_room_for_is_left_out_and_counted() {
+    let board = Board::new(Limits { queues_max: 2, batches_max: 4 });
+    let mut follower = board.follow();
+    board.publish(vec![row("a", "q1", 1), row("a", "q2", 1), row("a", "q3", 1)]);
+    assert_eq!(heard(&mut follower), Some(of(&[row("a", "q1", 1), row("a", "q2", 1)])));
+    let before = board.changed();
+    board.publish(vec![row("a", "q3", 2)]);
+    assert_eq!(board.changed(), before, "nothing has changed");
+    assert_eq!(heard(&mut follower), None);
+    board.publish(vec![row("a", "q2", 2)]);
+    assert_eq!(board.latest(), [row("a", "q1", 1), row("a", "q2", 2)]);
+    assert_eq!(board.counts().refused, 2);
+    // What is taken away makes room in the same step.
+    let (gone, never) = (row("a", "q1", 1).place.clone(), row("z", "q1", 1).place.clone());
+    board.exchange(vec![row("a", "q3", 3)], vec![gone.clone(), never]);
+    assert_eq!(board.latest(), [row("a", "q2", 2), row("a", "q3", 3)]);
+    assert_eq!(heard(&mut follower), Some(of(&[row("a", "q2", 2)])));
+    let expected = Batch { rows: [row("a", "q3", 3)].into(), gone: [gone].into() };
+    assert_eq!(heard(&mut follower), Some(Heard::Batch(expected)));
+}
+
+#[test]
+fn a_follower_hears_every_batch_in_order_and_a_slow_one_how_many_it_has_missed() {
+    let board = Board::new(Limits { queues_max: 9, batches_max: 4 });
+    let (mut follower, mut slow) = (board.follow(), board.follow());
+    for interval in 1..=6 {
+        board.publish(vec![row("a", "q", interval)]);
+        assert_eq!(heard(&mut follower), Some(of(&[row("a", "q", interval)])));
+    }
+    assert_eq!(heard(&mut follower), None);
+    assert_eq!(heard(&mut slow), Some(Heard::Missed(2)));
+    for interval in 3..=6 {
+        assert_eq!(heard(&mut slow), Some(of(&[row("a", "q", interval)])));
+    }
+    assert_eq!(heard(&mut slow), None);
+    assert_eq!((board.counts().missed, board.counts().followers), (2, 2));
+    drop(follower);
+    assert_eq!(board.counts().followers, 1);
+}
+
+#[test]
+fn whatever_is_published_changes_the_generation_and_nothing_else_does() {
+    let board = Board::new(Limits::default());
+    let first = board.changed();
+    board.publish(Vec::new());
+    _ = (board.latest(), board.follow());
+    assert_eq!(board.changed(), first);
+    board.publish(vec![row("a", "q", 1)]);
+    let second = board.changed();
+    assert!(second.0 != first.0 && second.1 >= first.1);
+    board.exchange(Vec::new(), vec![row("a", "q", 1).place.clone()]);
+    assert_ne!(board.changed().0, second.0);
+}
+
+#[test]
+fn a_follower_hears_what_was_published_to_the_end_and_then_that_it_is_over() {
+    let board = Board::new(Limits::default());
+    let mut follower = board.follow();
+    board.publish(vec![row("a", "q", 1)]);
+    drop(board);
+    assert_eq!(heard(&mut follower), Some(of(&[row("a", "q", 1)])));
+    let over = pin!(follower.next()).poll(&mut Context::from_waker(Waker::noop()));
+    assert_eq!(over, Poll::Ready(None));
+}

@@ -176,6 +176,8 @@ limits! {
         "devices that queue telemetry is asked of";
     queue_octets_max = 4 << 20, 1 << 16, 64 << 20,
         "octets of one answer or notification of such a device";
+    queue_notifications_per_second_max = 100_000, 1, 10_000_000,
+        "notifications a second that are read from such a device, more waiting in its socket";
     queue_request_timeout_s = 30, 1, 600,
         "seconds for such a device to be connected to, and to answer, each";
     queue_silent_timeout_s = 60, 1, 3_600,

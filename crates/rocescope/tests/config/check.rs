@@ -113,13 +113,21 @@ fn a_collector_file_is_told_with_its_peers_and_limits_once_its_files_are_there()
         "[ipfix]\ncertificate = \"c.pem\"\nkey = \"c.key\"\nauthority = \"ca\"\n\
          [[ipfix.peer]]\nname = \"agent.example\"\ndomains = [1, 2]\n\
          [[ipfix.peer]]\nfingerprint = \"sha256:{digits}\"\ndomains = [3]\n\
+         [[queues.device]]\nname = \"leaf-1\"\nurl = \"https://leaf-1.example:8443\"\n\
+         authority = \"ca\"\ntoken_file = \"token\"\n\
+         [[queues.device]]\nname = \"leaf-2\"\nurl = \"https://leaf-2.example\"\n\
+         fingerprint = \"sha256:{digits}\"\ncertificate = \"c.pem\"\nkey = \"c.key\"\n\
+         mode = \"poll\"\n\
          [elements.ids]\npfcPriority = 99\n"
     );
     fs::write(&path, text).unwrap();
     fs::create_dir(directory.join("ca")).unwrap();
     fs::write(directory.join("c.key"), "").unwrap();
     let refused: Vec<String> = check(&path).unwrap_err().iter().map(ToString::to_string).collect();
-    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert_eq!(refused.len(), 5, "{refused:?}");
+    let files: Vec<_> = refused.iter().filter(|line| line.contains(": queues.device[")).collect();
+    assert_eq!(files.len(), 3, "{refused:?}");
+    assert!(files[1].contains(":15: queues.device[0].token_file: "), "{files:?}");
     let name = path.display();
     assert!(refused[0].starts_with(&format!("{name}:2: ipfix.certificate: ")), "{refused:?}");
     assert!(refused[0].ends_with(", expected a file to read"), "{refused:?}");
@@ -129,6 +137,7 @@ fn a_collector_file_is_told_with_its_peers_and_limits_once_its_files_are_there()
     fs::remove_dir(directory.join("ca")).unwrap();
     fs::write(directory.join("ca"), "").unwrap();
     fs::write(directory.join("c.pem"), "").unwrap();
+    fs::write(directory.join("token"), "").unwrap();
     let plan = check(&path).unwrap().to_string();
     let domains = format!("  sha256:{digits} for observation domain 3");
     has(
@@ -138,11 +147,18 @@ fn a_collector_file_is_told_with_its_peers_and_limits_once_its_files_are_there()
             "admits      2 peers",
             "  agent.example for observation domain 1 2",
             &domains,
+            "queues      of 2 devices, over RESTCONF",
             "  pfcPriority                      99, not the default",
             "HTTP        http://127.0.0.1:8080/: results under /api/v1, /metrics, /healthz, /readyz",
             "  read by everyone on this machine",
         ],
     );
+    let told =
+        "  leaf-1 at https://leaf-1.example:8443, subscribed to, or asked every 10 s where it";
+    assert!(plan.contains(told), "{plan}");
+    let told =
+        "  leaf-2 at https://leaf-2.example:443, asked every 10 s; its certificate is sha256:ab";
+    assert!(plan.contains(told), "{plan}");
     assert!(plan.contains("data, which would be created"), "{plan}");
     for limit in CollectorLimits::TABLE {
         assert!(plan.contains(&format!(": {} (", limit.bounds)), "{}", limit.name);

@@ -92,6 +92,34 @@ async fn what_a_device_tells_is_kept_and_what_passed_while_it_was_gone_is_missin
     site.stop().await;
 }
 
+// QUE-con.1
+#[tokio::test]
+async fn what_was_accepted_stands_when_the_collector_begins_again() {
+    let site = site("device_restart");
+    let device = Device::new(&site.authority).await;
+    device.hold(&row(1, 1));
+    site.configure(&of_devices(&[("leaf-1", device.port, CERTIFICATE)]), "");
+    let site = site.start().await;
+    one(&site, connection("subscribed")).await;
+    device.complete(&row(1, 2));
+    until_accepted(&site, 2).await;
+    let mut other = row(1, 2);
+    other["gated-backlog-ns"] = json!("11");
+    device.hold(&other);
+    let site = site.restart().await;
+    one(&site, connection("subscribed")).await;
+    one(&site, |device| device["verdicts"]["conflicting"] == 2).await;
+    device.complete(&row(1, 2));
+    // Once as it began to be subscribed to, once now.
+    one(&site, |device| device["verdicts"]["repeated"] == 2).await;
+    let queue = site.get("/api/v1/queues").await["queues"][0].clone();
+    assert_eq!(
+        (&queue["latest"]["gatedBacklogNs"], &queue["epoch"]["accepted"]),
+        (&json!(10), &json!(2))
+    );
+    site.stop().await;
+}
+
 // QUE-con.1, QUE-sec.1
 #[tokio::test]
 async fn a_device_without_subscriptions_is_asked_and_only_for_what_is_new() {

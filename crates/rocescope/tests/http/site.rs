@@ -86,6 +86,12 @@ impl Site {
         self.started.unwrap().stop().await;
     }
 
+    /// Stops, and starts with what is kept.
+    pub async fn restart(mut self) -> Self {
+        self.started.take().unwrap().stop().await;
+        self.start().await
+    }
+
     /// The agent's own connection to where IPFIX comes in.
     pub async fn agent(&self) -> Connection {
         let identity = self.authority.client(AGENT, 2);

@@ -15,6 +15,9 @@ use crate::row::{signed, unsigned};
 /// Characters of a reason that are kept.
 const REASON_CHARS_MAX: usize = 300;
 
+/// Rows of a queue that go beyond the one whose place is needed.
+const TRIMMED_AT_A_TIME: u64 = 32;
+
 /// Epochs that are looked at in one step of retention.
 const EPOCHS_AT_A_TIME: i64 = 64;
 
@@ -344,8 +347,10 @@ fn accept(
     let first_of_all = epoch.accepted == 0;
     let highest = first_of_all || row.interval > epoch.last;
     if stand.rows >= limits.rows_max {
-        // Many at a time, so that it is rarely done.
-        let most = (stand.rows - limits.rows_max).saturating_add(1 + limits.rows_max / 16);
+        // Some at a time, so that it is rarely done; not many, since all queues of a device are full
+        // at the same time.
+        let most = (stand.rows - limits.rows_max)
+            .saturating_add(1 + (limits.rows_max / 16).min(TRIMMED_AT_A_TIME));
         trim(transaction, stand.queue, most)?;
     }
     insert(transaction, epoch.id, row, received_ms)?;

@@ -403,9 +403,9 @@ fn rows_go_when_they_are_old_and_the_latest_stays_while_its_device_repeats_it() 
     let scratch = Scratch::new();
     let limits = QueueLimits { age_max_ms: 1000, ..QueueLimits::default() };
     let mut store = open(&scratch, limits);
-    let rows: Vec<_> = (1..=4).map(|interval| regular(1, interval)).collect();
-    for row in &rows {
-        store.apply(&[came("leaf", row.interval * 100, row)]).unwrap();
+    let rows = [1, 2, 3, 6].map(|interval| regular(1, interval));
+    for (row, received_ms) in rows.iter().zip([100, 200, 300, 400]) {
+        store.apply(&[came("leaf", received_ms, row)]).unwrap();
     }
     let reader = store.reader().unwrap();
     assert_eq!(store.retain(1100).unwrap().queue_rows_removed, 0);
@@ -418,6 +418,7 @@ fn rows_go_when_they_are_old_and_the_latest_stays_while_its_device_repeats_it() 
     let early = row("q3", 1, 4, 399, 50);
     store.apply(&[came("leaf", 1501, &early)]).unwrap();
     assert_eq!(stored(&reader), rows[3..]);
+    assert!(verdicts(&reader).contains(&("overlapping".into(), 1)));
     assert_eq!(store.retain(2600).unwrap().queue_rows_removed, 2, "the row and its epoch");
     assert_eq!(reader.queues(&all()).unwrap().rows, []);
     assert_eq!(reader.queue_devices().unwrap()[0].queues, 0);

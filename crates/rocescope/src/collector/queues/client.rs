@@ -17,6 +17,7 @@ use super::standing::{Connection, Device};
 use crate::collector::clock::Clock;
 use crate::collector::session::stopped;
 use crate::collector::sink::Change;
+use crate::collector::times::Times;
 use crate::collector::writer::Writer;
 use crate::config::{QueueDevice, QueueMode};
 
@@ -44,6 +45,7 @@ pub struct Bounds {
     pub within: Duration,
     pub silent: Duration,
     pub reconnect_max: Duration,
+    pub notifications_per_second_max: u64,
     pub octets_max: usize,
     pub entries_max: usize,
 }
@@ -228,6 +230,7 @@ impl Client {
         info!("device {}: subscribed to", self.config.name);
         self.device.set(Connection::Subscribed, self.clock.now_ms(), None);
         let mut events = Events::new(self.bounds.octets_max);
+        let mut times = Times::new(self.bounds.silent, std::time::Instant::now());
         loop {
             let octets = match timeout(self.bounds.silent, stream.next()).await {
                 Ok(octets) => octets?,
@@ -247,11 +250,14 @@ impl Client {
                     long.octets_max
                 )
             })?;
+            let count = u64::try_from(whole.len()).unwrap_or(u64::MAX);
             for event in whole {
                 Device::count(&self.device.notifications);
                 self.hand_over(&event, received_ms).await?;
                 self.heed(session, restconf::notice(&event)).await?;
             }
+            let most = self.bounds.notifications_per_second_max;
+            sleep(times.ahead(count, most, std::time::Instant::now())).await;
         }
     }
 

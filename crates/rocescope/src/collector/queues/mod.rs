@@ -65,6 +65,7 @@ fn bounds(config: &Collector) -> Bounds {
         within: Duration::from_secs(limits.queue_request_timeout_s),
         silent: Duration::from_secs(limits.queue_silent_timeout_s),
         reconnect_max: Duration::from_secs(limits.queue_reconnect_max_s),
+        notifications_per_second_max: limits.queue_notifications_per_second_max,
         octets_max: size(limits.queue_octets_max),
         // A document has each queue once.
         entries_max: size(limits.queue_queues_max),

@@ -18,6 +18,7 @@ pub mod netconf;
 pub mod operation;
 pub mod operational;
 pub mod read;
+pub mod restconf;
 pub mod schema;
 pub mod select;
 pub mod tree;

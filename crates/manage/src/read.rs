@@ -117,6 +117,26 @@ impl Schema {
         })
     }
 
+    /// Reads the body of a call in RESTCONF, `module:input` with what is in it.
+    ///
+    /// # Errors
+    ///
+    /// The first fault.
+    pub fn read_restconf_input(
+        &'static self,
+        operation: &'static Definition,
+        encoding: Encoding,
+        text: &str,
+    ) -> Result<Node, ReadError> {
+        without_nul(text)?;
+        let path = format!("/{operation}");
+        let mut parsed = DataTreeOwningRef::new_path(&self.context, &path, None, false)?;
+        parsed.parse_restconf_rpc_op(text, encoding.format(), DataParserFlags::STRICT)?;
+        let root = parsed.tree.reference().into_iter();
+        let found = nodes(root, self.rpcs(), false, &|_| true).pop();
+        Ok(found.unwrap_or_else(|| Node::inner(operation, Vec::new())))
+    }
+
     pub(crate) fn parse(
         &'static self,
         encoding: Encoding,

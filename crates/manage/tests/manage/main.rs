@@ -2,6 +2,7 @@
 
 mod access;
 mod netconf;
+mod restconf;
 mod scene;
 mod select;
 mod trees;

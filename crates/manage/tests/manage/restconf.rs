@@ -1,0 +1,489 @@
+//! RESTCONF, request by request.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use manage::access::{Action, Group, Pattern, Policy, Rule, RuleList, Subject};
+use manage::error::{OperationError, Tag};
+use manage::operation::{Call, Caller, Operations, Transport, View};
+use manage::operational::Datastore;
+use manage::read::{Encoding, What};
+use manage::restconf::{self, Request, Response, Service, accepted};
+use manage::schema::{Definition, find};
+use manage::tree::Node;
+use manage::{json, library};
+
+use super::scene::{schema, tree};
+
+const QUEUES: &str = "/restconf/data/ietf-interfaces:interfaces/interface=Ethernet1%2F1/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue";
+
+struct Fixed;
+
+impl Datastore for Fixed {
+    fn top(&self, definition: &'static Definition) -> Option<Node> {
+        match &*definition.name {
+            "interfaces" => tree().pop(),
+            "yang-library" => library::yang_library(schema(), |module| {
+                Some(restconf::location("https://h", module))
+            }),
+            "restconf-state" => restconf::state(schema()),
+            _ => None,
+        }
+    }
+}
+
+/// Takes `delete-subscription` and answers `establish-subscription`.
+struct Subscriptions;
+
+impl Operations for Subscriptions {
+    fn has(&self, operation: &Definition) -> bool {
+        ["establish-subscription", "delete-subscription", "kill-subscription"]
+            .contains(&&*operation.name)
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Vec<Node>, OperationError> {
+        match &*call.input.definition.name {
+            "establish-subscription" => {
+                let rpc = find(
+                    schema().rpcs(),
+                    "ietf-subscribed-notifications",
+                    "establish-subscription",
+                )
+                .expect("there");
+                let manage::schema::Kind::Rpc { output } = &rpc.kind else {
+                    panic!("an operation")
+                };
+                let id = output.iter().find(|node| &*node.name == "id").expect("there");
+                Ok(vec![Node::value(id, "22")])
+            }
+            _ => match call.input.leaf("id") {
+                Some("1") => Ok(Vec::new()),
+                _ => Err(OperationError::application(Tag::InvalidValue, "no subscription")
+                    .with_app_tag("ietf-subscribed-notifications:no-such-subscription")),
+            },
+        }
+    }
+}
+
+fn permit(subject: Subject, action: Action) -> Rule {
+    Rule {
+        name: format!("{subject:?}").into(),
+        module: None,
+        subject,
+        read: true,
+        exec: true,
+        action,
+    }
+}
+
+fn policy() -> Policy {
+    let path = |text: &str| Subject::Data(Pattern::read(schema(), text).expect(text));
+    let list =
+        |group: &str, rules| RuleList { name: group.into(), groups: vec![group.into()], rules };
+    Policy {
+        groups: vec![
+            Group { name: "all".into(), users: vec!["alice".into()] },
+            Group { name: "one".into(), users: vec!["carol".into()] },
+        ],
+        lists: vec![
+            list("all", vec![permit(Subject::All, Action::Permit)]),
+            list(
+                "one",
+                vec![
+                    permit(
+                        path("/ietf-interfaces:interfaces/interface[name='Ethernet1/2']"),
+                        Action::Permit,
+                    ),
+                    permit(path("/ietf-interfaces:interfaces/interface"), Action::Deny),
+                    permit(path("/ietf-interfaces:interfaces"), Action::Permit),
+                ],
+            ),
+        ],
+        ..Policy::default()
+    }
+}
+
+const NOW: u64 = 1_793_318_400;
+
+fn ask_as(user: &str, request: &Request<'_>, published: Duration) -> Response {
+    let policy = policy();
+    let access = policy.access(user);
+    let caller = Caller { user: user.into(), transport: Transport::Restconf };
+    let service = Service {
+        view: View { schema: schema(), datastore: &Fixed, access: &access },
+        caller: &caller,
+        operations: &Subscriptions,
+        modified: UNIX_EPOCH + published,
+        now: UNIX_EPOCH + Duration::from_secs(NOW),
+    };
+    restconf::handle(&service, request)
+}
+
+fn ask(request: &Request<'_>) -> Response {
+    ask_as("alice", request, Duration::from_secs(NOW - 100))
+}
+
+fn get(path: &str) -> Response {
+    let (path, query) =
+        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    ask(&Request { method: "GET", path, query, ..Request::default() })
+}
+
+fn body(response: &Response) -> String {
+    String::from_utf8(response.body.clone()).expect("UTF-8")
+}
+
+fn json_of(path: &str) -> serde_json::Value {
+    let response = get(path);
+    assert_eq!(response.status, 200, "{path}: {}", body(&response));
+    serde_json::from_slice(&response.body).expect("JSON")
+}
+
+// QUE-pub.2
+#[test]
+fn a_queue_is_read_whole_by_its_names() {
+    let found = json_of(&format!("{QUEUES}=q3"));
+    let row = &found["ietf-pfc-queue-telemetry:queue"][0];
+    assert_eq!(row["interval-id"], "2");
+    assert_eq!(row["mapped-priority"], serde_json::json!([3, 4]));
+    assert_eq!(
+        json_of(&format!("{QUEUES}=a%2Cb%22%27%3C%26%252F%C3%A9/quality"))["ietf-pfc-queue-telemetry:quality"],
+        "unknown"
+    );
+    let whole = json_of("/restconf/data");
+    assert!(whole["ietf-restconf:data"]["ietf-interfaces:interfaces"].is_object());
+    let inner = whole["ietf-restconf:data"].to_string();
+    schema().read(Encoding::Json, What::Data, &inner).expect("valid");
+    assert_eq!(json_of("/restconf/ds/ietf-datastores:operational"), whole);
+    assert_eq!(
+        json_of("/restconf/ds/ietf-datastores:running"),
+        serde_json::json!({"ietf-restconf:data": {}})
+    );
+}
+
+#[test]
+fn every_uint64_is_a_string_and_small_numbers_are_not() {
+    let row = &json_of(&format!("{QUEUES}=q3"))["ietf-pfc-queue-telemetry:queue"][0];
+    for leaf in [
+        "interval-id",
+        "start-offset-ns",
+        "duration-ns",
+        "gated-backlog-ns",
+        "backlog-ns",
+        "absolute-error-ns",
+        "sample-period-ns",
+    ] {
+        assert!(row[leaf].is_string(), "{leaf}");
+    }
+    assert!(row["mapped-priority"][0].is_u64());
+}
+
+#[test]
+fn what_is_not_there_and_what_is_no_name_differ() {
+    for (path, status) in [
+        (format!("{QUEUES}=q4"), 404),
+        (format!("{QUEUES}=q3/unknown-reason"), 404),
+        (format!("{QUEUES}=q3/colour"), 404),
+        (format!("{QUEUES}=a,b"), 400),
+        (format!("{QUEUES}=%zz"), 400),
+        (format!("{QUEUES}=%ff"), 400),
+        (QUEUES.to_owned(), 400),
+        ("/restconf/data/interfaces".to_owned(), 400),
+        ("/restconf/data/".to_owned(), 200),
+        ("/restconf/colour".to_owned(), 404),
+        ("/restconfx".to_owned(), 404),
+        ("/".to_owned(), 404),
+        ("/restconf/ds/ietf-datastores:candidate".to_owned(), 404),
+        ("/restconf/operations/ietf-netconf:get".to_owned(), 404),
+        ("/restconf/schema/ietf-interfaces@2000-01-01.yang".to_owned(), 404),
+    ] {
+        let response = get(&path);
+        assert_eq!(response.status, status, "{path}: {}", body(&response));
+        if status >= 400 {
+            let errors: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
+            assert!(
+                errors["ietf-restconf:errors"]["error"][0]["error-tag"].is_string(),
+                "{errors}"
+            );
+        }
+    }
+}
+
+#[test]
+fn parameters_are_known_once_and_in_range() {
+    let interface = "/restconf/data/ietf-interfaces:interfaces/interface=Ethernet1%2F2";
+    let keys = |query: &str| {
+        let found = json_of(&format!("{interface}?{query}"));
+        let entry = found["ietf-interfaces:interface"][0].as_object().expect("an entry").clone();
+        entry.keys().cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys("depth=1"), "name");
+    assert_eq!(keys("fields=type"), "name type");
+    assert_eq!(keys("content=config"), "name type");
+    assert_eq!(keys("content=config&with-defaults=report-all"), "enabled name type");
+    assert!(
+        !keys("content=nonconfig&depth=2").contains("type "),
+        "{}",
+        keys("content=nonconfig&depth=2")
+    );
+    for bad in [
+        "depth=0",
+        "depth=65536",
+        "depth=+1",
+        "depth=",
+        "depth",
+        "content=some",
+        "fields=colour",
+        "fields=",
+        "with-defaults=report-all-tagged",
+        "colour=red",
+        "depth=1&depth=2",
+        "insert=first",
+        "filter=x",
+        "with-origin",
+        "depth=%zz",
+        "content=all&content=all",
+    ] {
+        let response = get(&format!("{interface}?{bad}"));
+        assert_eq!(response.status, 400, "{bad}: {}", body(&response));
+    }
+    let many: Vec<String> = (0..20).map(|n| format!("p{n}=1")).collect();
+    assert_eq!(get(&format!("{interface}?{}", many.join("&"))).status, 400);
+}
+
+#[test]
+fn the_encoding_is_the_one_that_is_asked_for() {
+    for (accept, expected) in [
+        (None, Some(Encoding::Json)),
+        (Some("*/*"), Some(Encoding::Json)),
+        (Some("application/yang-data+xml"), Some(Encoding::Xml)),
+        (Some("application/yang-data+json;q=0.5, application/yang-data+xml"), Some(Encoding::Xml)),
+        (
+            Some("application/yang-data+xml;q=0.5,application/yang-data+json;q=0.50"),
+            Some(Encoding::Json),
+        ),
+        (Some("application/*;q=0.1, application/yang-data+json;q=0"), Some(Encoding::Xml)),
+        (Some("text/html, application/xml;q=0.9, */*;q=0.8"), Some(Encoding::Xml)),
+        (Some("APPLICATION/YANG-DATA+XML ; Q=1"), Some(Encoding::Xml)),
+        (Some("text/html"), None),
+        (Some("*/*;q=0"), None),
+        (Some("application/yang-data+json;q=2"), None),
+        (Some("application/yang-data+json;q=0.0001"), None),
+    ] {
+        assert_eq!(accepted(accept), expected, "{accept:?}");
+    }
+    let path = "/restconf/data/ietf-interfaces:interfaces";
+    let as_xml = ask(&Request {
+        method: "GET",
+        path,
+        accept: Some("application/yang-data+xml"),
+        ..Request::default()
+    });
+    assert_eq!(as_xml.header("content-type"), Some("application/yang-data+xml"));
+    let read = schema().read(Encoding::Xml, What::Datastore, &body(&as_xml)).expect("valid");
+    assert_eq!(
+        json::object(&read),
+        json::object(
+            &schema().read(Encoding::Json, What::Datastore, &body(&get(path))).expect("valid")
+        )
+    );
+    let neither =
+        ask(&Request { method: "GET", path, accept: Some("text/html"), ..Request::default() });
+    assert_eq!(neither.status, 406);
+    let absent = ask(&Request {
+        method: "GET",
+        path: "/restconf/data/a:b",
+        accept: Some("application/yang-data+xml"),
+        ..Request::default()
+    });
+    assert!(
+        body(&absent)
+            .starts_with("<errors xmlns=\"urn:ietf:params:xml:ns:yang:ietf-restconf\"><error>"),
+        "{}",
+        body(&absent)
+    );
+}
+
+#[test]
+fn nothing_can_be_written() {
+    for method in ["PUT", "POST", "PATCH", "DELETE", "TRACE", "FOO"] {
+        for path in [
+            "/restconf/data",
+            QUEUES,
+            "/restconf/data/a:b",
+            "/restconf",
+            "/restconf/ds/ietf-datastores:running",
+        ] {
+            let response = ask(&Request { method, path, body: b"{}", ..Request::default() });
+            assert_eq!(response.status, 405, "{method} {path}");
+            assert_eq!(response.header("allow"), Some("GET, HEAD, OPTIONS"));
+            assert!(body(&response).contains("operation-not-supported"));
+        }
+    }
+    let options = ask(&Request { method: "OPTIONS", path: "/restconf/data", ..Request::default() });
+    assert_eq!((options.status, options.header("allow")), (204, Some("GET, HEAD, OPTIONS")));
+    let head = ask(&Request { method: "HEAD", path: "/restconf/data", ..Request::default() });
+    assert_eq!((head.status, head.headers), (200, get("/restconf/data").headers));
+}
+
+// QUE-sec.1
+#[test]
+fn what_may_not_be_read_is_not_there() {
+    let age = Duration::from_secs(1);
+    let as_carol =
+        |path: &str| ask_as("carol", &Request { method: "GET", path, ..Request::default() }, age);
+    let hidden = as_carol(&format!("{QUEUES}=q3"));
+    let absent = as_carol(&format!("{QUEUES}=q9"));
+    assert_eq!((hidden.status, absent.status), (404, 404));
+    assert_eq!(body(&hidden).replace("q3", ""), body(&absent).replace("q9", ""));
+    let list = body(&as_carol("/restconf/data/ietf-interfaces:interfaces"));
+    assert!(list.contains("Ethernet1/2") && !list.contains("Ethernet1/1"), "{list}");
+    assert_eq!(
+        ask_as(
+            "bob",
+            &Request {
+                method: "GET",
+                path: "/restconf/data/ietf-interfaces:interfaces",
+                ..Request::default()
+            },
+            age
+        )
+        .status,
+        404
+    );
+    let call = Request {
+        method: "POST",
+        path: "/restconf/operations/ietf-subscribed-notifications:delete-subscription",
+        ..Request::default()
+    };
+    let denied = ask_as("bob", &call, age);
+    assert_eq!(denied.status, 403);
+    let listed = |user: &str| {
+        body(&ask_as(
+            user,
+            &Request { method: "GET", path: "/restconf/operations", ..Request::default() },
+            age,
+        ))
+    };
+    assert_eq!(listed("bob"), "{\"ietf-restconf:operations\":{}}");
+    assert!(
+        listed("alice").contains("\"ietf-subscribed-notifications:establish-subscription\":[null]"),
+        "{}",
+        listed("alice")
+    );
+}
+
+#[test]
+fn what_has_not_changed_is_not_sent_again() {
+    let path = "/restconf/data/ietf-interfaces:interfaces";
+    let first = get(path);
+    let (tag, date) =
+        (first.header("etag").expect("a tag"), first.header("last-modified").expect("a date"));
+    let again = |none_match: Option<&str>, since: Option<&str>, published: Duration| {
+        let request = Request {
+            method: "GET",
+            path,
+            if_none_match: none_match,
+            if_modified_since: since,
+            ..Request::default()
+        };
+        ask_as("alice", &request, published).status
+    };
+    let before = Duration::from_secs(NOW - 100);
+    assert_eq!(again(Some(tag), None, before), 304);
+    assert_eq!(again(Some("\"x\", *"), None, before), 304);
+    assert_eq!(again(Some("\"x\""), Some(date), before), 200);
+    assert_eq!(again(None, Some(date), before), 304);
+    assert_eq!(again(None, Some(date), before + Duration::from_secs(1)), 200);
+    assert_eq!(again(None, Some("colour"), before), 200);
+    // Within the second of a change nothing can be said by a date.
+    let now = Duration::from_secs(NOW) + Duration::from_millis(1);
+    let fresh = ask_as("alice", &Request { method: "GET", path, ..Request::default() }, now);
+    assert_eq!(fresh.header("last-modified"), None);
+    // Another user sees something else under another tag.
+    let carol = ask_as("carol", &Request { method: "GET", path, ..Request::default() }, before);
+    assert_ne!(carol.header("etag"), Some(tag));
+}
+
+#[test]
+fn operations_are_called_in_both_encodings() {
+    let call = |name: &str, content_type: Option<&str>, accept: Option<&str>, text: &str| {
+        let path = format!("/restconf/operations/ietf-subscribed-notifications:{name}");
+        let response = ask(&Request {
+            method: "POST",
+            path: &path,
+            content_type,
+            accept,
+            body: text.as_bytes(),
+            ..Request::default()
+        });
+        (response.status, body(&response))
+    };
+    let (json, xml) =
+        (Some("application/yang-data+json"), Some("application/yang-data+xml; charset=utf-8"));
+    let input = r#"{"ietf-subscribed-notifications:input":{"id":1}}"#;
+    assert_eq!(call("delete-subscription", json, None, input), (204, String::new()));
+    let input = "<input xmlns='urn:ietf:params:xml:ns:yang:ietf-subscribed-notifications'><id>1</id></input>";
+    assert_eq!(call("delete-subscription", xml, None, input), (204, String::new()));
+    let (status, refused) = call(
+        "delete-subscription",
+        json,
+        None,
+        r#"{"ietf-subscribed-notifications:input":{"id":2}}"#,
+    );
+    assert_eq!(status, 400);
+    assert!(refused.contains("no-such-subscription"), "{refused}");
+    let stream = r#"{"ietf-subscribed-notifications:input":{"stream":"NETCONF"}}"#;
+    assert_eq!(
+        call("establish-subscription", json, None, stream),
+        (200, "{\"ietf-subscribed-notifications:output\":{\"id\":22}}".into())
+    );
+    assert_eq!(
+        call("establish-subscription", json, xml, stream).1,
+        "<output xmlns=\"urn:ietf:params:xml:ns:yang:ietf-subscribed-notifications\"><id>22</id></output>"
+    );
+    for (content_type, text, expected) in [
+        (None, "{}", 415),
+        (Some("text/plain"), "{}", 415),
+        (json, "{", 400),
+        (json, "{}", 400),
+        (json, r#"{"ietf-subscribed-notifications:input":{"id":-1}}"#, 400),
+        (json, r#"{"ietf-subscribed-notifications:input":{"id":1,"colour":2}}"#, 400),
+        (xml, "<input/>", 400),
+        (xml, "<a", 400),
+        (json, "", 400),
+    ] {
+        let (status, found) = call("delete-subscription", content_type, None, text);
+        assert_eq!(status, expected, "{content_type:?} {text}: {found}");
+    }
+}
+
+#[test]
+fn the_way_in_is_found_from_the_host() {
+    let meta = get("/.well-known/host-meta");
+    assert!(body(&meta).contains("<Link rel=\"restconf\" href=\"/restconf\"/>"));
+    assert_eq!(meta.header("content-type"), Some("application/xrd+xml"));
+    assert_eq!(
+        json_of("/restconf")["ietf-restconf:restconf"]["yang-library-version"],
+        "2019-01-04"
+    );
+    assert_eq!(
+        json_of("/restconf/yang-library-version")["ietf-restconf:yang-library-version"],
+        "2019-01-04"
+    );
+    let library = json_of("/restconf/data/ietf-yang-library:yang-library");
+    let modules = library["ietf-yang-library:yang-library"]["module-set"][0]["module"]
+        .as_array()
+        .expect("modules")
+        .clone();
+    for module in modules {
+        let location = module["location"][0].as_str().expect("a location").to_owned();
+        let text = get(location.strip_prefix("https://h").expect("of this host"));
+        assert_eq!(text.status, 200, "{location}");
+        assert!(
+            body(&text).contains(&format!("module {} ", module["name"].as_str().expect("a name"))),
+            "{location}"
+        );
+    }
+    let capabilities = json_of("/restconf/data/ietf-restconf-monitoring:restconf-state");
+    assert!(capabilities.to_string().contains("capability:fields:1.0"));
+}

@@ -28,6 +28,12 @@ pub enum Node {
 const SHOWN_MAX: usize = 40;
 
 impl Node {
+    /// A member of an object by its name as it is written.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        members.iter().find(|(own, _)| own == name).map(|(_, node)| node)
+    }
+
     /// What it is, for those who expected something else.
     pub fn kind(&self) -> String {
         match self {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use observe::queue::aggregate::Aggregator;
-use rocescope::collector::queues::intake::{Taken, document};
+use rocescope::collector::queues::intake::{self, Taken, read};
 use rocescope::queue::aggregate::{object, take};
 use serde_json::{Value, json};
 use store::{Change, QueueEntry, QueueReceived, Store, StoreLimits};
@@ -55,7 +55,8 @@ fn example(interval: u64, changes: &[(&str, Value)]) -> Value {
 }
 
 fn entries(value: &Value) -> Vec<QueueEntry> {
-    let Taken { entries, findings } = document(value.to_string().as_bytes(), 100).unwrap();
+    let Taken { entries, findings } =
+        intake::entries(&read(value.to_string().as_bytes()).unwrap(), 100);
     assert_eq!(findings, [""; 0]);
     entries
 }
@@ -74,7 +75,7 @@ async fn sums_are_those_of_queue_aggregate_over_the_same_records() {
         let device = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = fs::read_to_string(&path).unwrap();
         for line in text.lines() {
-            let taken = document(line.as_bytes(), 100).unwrap();
+            let taken = intake::entries(&read(line.as_bytes()).unwrap(), 100);
             store.apply(&received(&device, now_ms(), taken.entries)).unwrap();
         }
         let mut aggregator = Aggregator::new(1000);

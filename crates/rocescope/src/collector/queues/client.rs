@@ -20,6 +20,7 @@ use crate::collector::sink::Change;
 use crate::collector::times::Times;
 use crate::collector::writer::Writer;
 use crate::config::{QueueDevice, QueueMode};
+use crate::queue::tree::Node;
 
 /// How long nothing is tried behind the first failure; it doubles with each.
 const WAIT: Duration = Duration::from_secs(1);
@@ -182,7 +183,7 @@ impl Client {
                     session.target = Some(target);
                     session.etag = answer.etag;
                     Device::count(&self.device.answers);
-                    return self.hand_over(&answer.body, received_ms).await;
+                    return self.hand_over(&read(&answer.body)?, received_ms).await;
                 }
                 StatusCode::NOT_MODIFIED => {
                     Device::count(&self.device.unchanged);
@@ -253,6 +254,7 @@ impl Client {
             let count = u64::try_from(whole.len()).unwrap_or(u64::MAX);
             for event in whole {
                 Device::count(&self.device.notifications);
+                let event = read(&event)?;
                 self.hand_over(&event, received_ms).await?;
                 self.heed(session, restconf::notice(&event)).await?;
             }
@@ -285,10 +287,8 @@ impl Client {
     }
 
     /// Hands what stands in a document to the store, once there is room.
-    async fn hand_over(&self, document: &[u8], received_ms: u64) -> Result<(), Over> {
-        let taken = intake::document(document, self.bounds.entries_max);
-        let Taken { entries, findings } =
-            taken.map_err(|problem| format!("what it sends is {problem}"))?;
+    async fn hand_over(&self, document: &Node, received_ms: u64) -> Result<(), Over> {
+        let Taken { entries, findings } = intake::entries(document, self.bounds.entries_max);
         if let Some(first) = findings.first() {
             let count = u64::try_from(findings.len()).unwrap_or(u64::MAX);
             let before =
@@ -308,6 +308,11 @@ impl Client {
         self.device.entries.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// A document.
+fn read(octets: &[u8]) -> Result<Node, String> {
+    intake::read(octets).map_err(|problem| format!("what it sends is {problem}"))
 }
 
 impl Session {

@@ -15,17 +15,16 @@ pub struct Taken {
     pub findings: Vec<String>,
 }
 
-/// Reads a document, at most so many entries of it.
+/// Reads a document.
 ///
 /// # Errors
 /// It is no JSON; in a line.
-// QUE-con.1
-pub fn document(octets: &[u8], entries_max: usize) -> Result<Taken, String> {
-    let node = serde_json::from_slice(octets).map_err(|error| format!("no JSON: {error}"))?;
-    Ok(entries(&node, entries_max))
+pub fn read(octets: &[u8]) -> Result<Node, String> {
+    serde_json::from_slice(octets).map_err(|error| format!("no JSON: {error}"))
 }
 
 /// Takes the entries of a document, at most so many.
+// QUE-con.1
 pub fn entries(document: &Node, entries_max: usize) -> Taken {
     let reading = read_at_most(document, entries_max);
     let mut taken = Taken { entries: Vec::new(), findings: reading.findings };

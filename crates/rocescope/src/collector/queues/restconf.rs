@@ -5,6 +5,7 @@ use manage::xml::{Element, Limits};
 use serde_json::{Value, json};
 
 use crate::config::printable;
+use crate::queue::tree::Node;
 
 /// Where the root of RESTCONF is asked for.
 pub const HOST_META: &str = "/.well-known/host-meta";
@@ -182,30 +183,27 @@ pub enum Notice {
 
 /// Reads what a notification means.
 // QUE-con.1: what is not told is a gap, and no end of anything.
-pub fn notice(event: &[u8]) -> Notice {
-    let event: Value = serde_json::from_slice(event).unwrap_or_default();
+pub fn notice(event: &Node) -> Notice {
     let notification = ["ietf-restconf:notification", "ietf-notification:notification"]
         .into_iter()
         .find_map(|name| event.get(name))
-        .unwrap_or(&event);
-    let member = |module: &str, name: &str| notification.get(format!("{module}:{name}"));
-    let state = |name| member("ietf-subscribed-notifications", name);
-    let reason = |of: &Value| {
-        let reason = of["reason"].as_str().map(said);
-        reason.unwrap_or_else(|| "no reason given".to_owned())
+        .unwrap_or(event);
+    let reason = |of: &Node| match of.get("reason") {
+        Some(Node::Text(reason)) => said(reason),
+        _ => "no reason given".to_owned(),
     };
-    if let Some(terminated) = state("subscription-terminated") {
-        return Notice::Terminated(reason(terminated));
+    if let Some(state) = notification.get("ietf-subscribed-notifications:subscription-terminated") {
+        return Notice::Terminated(reason(state));
     }
-    if let Some(suspended) = state("subscription-suspended") {
-        return Notice::Suspended(reason(suspended));
+    if let Some(state) = notification.get("ietf-subscribed-notifications:subscription-suspended") {
+        return Notice::Suspended(reason(state));
     }
-    if state("subscription-resumed").is_some() {
+    if notification.get("ietf-subscribed-notifications:subscription-resumed").is_some() {
         return Notice::Resumed;
     }
-    let update = ["push-update", "push-change-update"]
+    let update = ["ietf-yang-push:push-update", "ietf-yang-push:push-change-update"]
         .into_iter()
-        .find_map(|name| member("ietf-yang-push", name));
+        .find_map(|name| notification.get(name));
     let incomplete = update.is_some_and(|update| {
         ["incomplete-update", "ietf-yang-push:incomplete-update"]
             .into_iter()
@@ -293,14 +291,12 @@ mod tests {
 
     #[test]
     fn a_notification_says_what_becomes_of_the_subscription() {
+        let read = |text: &str| notice(&serde_json::from_str(text).unwrap());
         let of = |member: &str| {
-            notice(
-                format!(
-                    "{{\"ietf-restconf:notification\":{{\"eventTime\":\"2026-10-30T00:00:00Z\",\
+            read(&format!(
+                "{{\"ietf-restconf:notification\":{{\"eventTime\":\"2026-10-30T00:00:00Z\",\
                      {member}}}}}"
-                )
-                .as_bytes(),
-            )
+            ))
         };
         let state = |name: &str| {
             of(&format!("\"ietf-subscribed-notifications:{name}\":{{\"id\":1,\"reason\":\"why\"}}"))
@@ -311,7 +307,7 @@ mod tests {
         assert_eq!(of("\"ietf-yang-push:push-update\":{\"id\":1}"), Notice::Nothing);
         let incomplete = "\"ietf-yang-push:push-change-update\":{\"incomplete-update\":[null]}";
         assert_eq!(of(incomplete), Notice::Incomplete);
-        assert_eq!(notice(b"nonsense"), Notice::Nothing);
+        assert_eq!(read("[\"nonsense\"]"), Notice::Nothing);
     }
 
     #[test]

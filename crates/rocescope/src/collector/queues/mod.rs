@@ -12,6 +12,8 @@ mod http;
 pub mod intake;
 pub mod restconf;
 mod standing;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -138,6 +138,11 @@ impl Session {
         Self { limits, counters: Vec::new(), places: BTreeMap::new(), next: 0 }
     }
 
+    /// Says for how many counters there is room from here on. Those that are there stay.
+    pub fn bound_counters(&mut self, counters_max: usize) {
+        self.limits.counters_max = counters_max;
+    }
+
     /// Counters that are kept.
     pub fn len(&self) -> usize {
         self.counters.len()

@@ -1,5 +1,5 @@
 //! How many may be there at a time: connections without a session, sessions, sessions of a peer,
-//! epochs of all sessions.
+//! epochs and PFC counters of all sessions.
 //!
 //! A connection whose handshake is not through costs a place among few. None of them can hold its
 //! place against others: when all are taken, the oldest one of the address that has the most ends.
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// The room for epochs that all sessions share.
+/// The room for something, epochs or PFC counters, that all sessions share.
 // SEQ-7.10
 #[derive(Debug)]
 pub struct Room {
@@ -38,8 +38,8 @@ impl Room {
     }
 
     /// Gives room back that was taken.
-    pub fn give_back(&self, epochs: u64) {
-        self.taken.fetch_sub(epochs, Relaxed);
+    pub fn give_back(&self, taken: u64) {
+        self.taken.fetch_sub(taken, Relaxed);
     }
 }
 

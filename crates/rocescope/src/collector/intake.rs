@@ -155,6 +155,8 @@ pub struct Intake {
     malformed_in_a_row: u64,
     /// How many epochs may be kept now.
     epochs_max: usize,
+    /// How many PFC counters may be kept now.
+    pfc_counters_max: usize,
     decoder: Decoder,
     /// Counts the records of domains that are not the peer's, or for which there is no room; none
     /// of it is kept.
@@ -210,6 +212,7 @@ impl Intake {
             wanted: MESSAGE_HEADER_LEN,
             malformed_in_a_row: 0,
             epochs_max: bounds.session.epochs_max,
+            pfc_counters_max: bounds.pfc.counters_max,
             decoder: decoder(),
             refused: decoder(),
             reading: Reading {
@@ -279,6 +282,22 @@ impl Intake {
             self.reading.session.bound_epochs(epochs_max);
             let epochs = u64::try_from(epochs_max).unwrap_or(u64::MAX);
             out.raw.push(Part::Note(Entry::Bounded { epochs }));
+        }
+    }
+
+    /// PFC counters that are kept.
+    pub fn pfc_counters(&self) -> usize {
+        self.reading.pfc.counters().len()
+    }
+
+    /// As [`Self::bound_epochs`], of PFC counters.
+    // SEQ-7.10, SEQ-7.18
+    pub fn bound_pfc_counters(&mut self, counters_max: usize, out: &mut Taken) {
+        let counters_max = counters_max.min(self.bounds.pfc.counters_max);
+        if std::mem::replace(&mut self.pfc_counters_max, counters_max) != counters_max {
+            self.reading.pfc.bound(counters_max);
+            let counters = u64::try_from(counters_max).unwrap_or(u64::MAX);
+            out.raw.push(Part::Note(Entry::PfcBounded { counters }));
         }
     }
 

@@ -73,6 +73,7 @@ struct Shared {
     handshakes: Arc<Handshakes>,
     sessions: Arc<Sessions>,
     room: Arc<Room>,
+    pfc_room: Arc<Room>,
     writer: Writer,
     metrics: Arc<Metrics>,
     clock: Clock,
@@ -178,6 +179,7 @@ impl Shared {
             handshakes: Handshakes::new(size(limits.handshakes_max)),
             sessions: Arc::default(),
             room: Room::new(limits.epochs_all_max),
+            pfc_room: Room::new(limits.pfc_counters_all_max),
             writer,
             metrics,
             clock,
@@ -351,6 +353,7 @@ async fn session(
         writer: shared.writer.clone(),
         metrics: shared.metrics.clone(),
         room: shared.room.clone(),
+        pfc_room: shared.pfc_room.clone(),
     };
     pump.run(tls, shared.access.clone(), shared.stop.clone()).await;
     Metrics::count(&shared.metrics.sessions_closed);

@@ -153,6 +153,11 @@ impl PfcCounters {
         }
     }
 
+    /// Says for how many counters there is room from here on, as far as other sessions leave it.
+    pub(crate) fn bound(&mut self, counters_max: usize) {
+        self.session.bound_counters(counters_max.min(self.rules.counters_max));
+    }
+
     /// The counters, each at its place.
     pub(crate) fn counters(&self) -> &[Counter] {
         self.session.counters()

@@ -55,10 +55,23 @@ pub struct Pump {
     pub metrics: Arc<Metrics>,
     /// The room for epochs that all sessions share.
     pub room: Arc<Room>,
+    /// The room for PFC counters that all sessions share.
+    pub pfc_room: Arc<Room>,
 }
 
 /// Octets of the smallest report, in a template of its own length: IPv4 and no other keys.
 const REPORT_OCTETS_MIN: usize = 120;
+/// Octets of the smallest record of a PFC counter: its numbers may be sent in fewer octets.
+const PFC_RECORD_OCTETS_MIN: usize = 5;
+
+/// Takes room for as many as can begin, so that sessions that read at once share what is left: what
+/// was taken, and how many there may be then.
+fn share(room: &Room, there: usize, begun_max: usize) -> (u64, usize) {
+    let begun_max = begun_max.saturating_add(1);
+    let taken = room.take(begun_max as u64);
+    let own = usize::try_from(taken).unwrap_or(usize::MAX);
+    (taken, if own < begun_max { there.saturating_add(own) } else { usize::MAX })
+}
 
 /// Waits until the program is to stop.
 pub async fn stopped(stop: &mut watch::Receiver<bool>) {
@@ -81,6 +94,7 @@ impl Pump {
         info!("{}: session ends: {reason}", self.name);
         self.metrics.epochs.fetch_sub(self.intake.epochs() as u64, Relaxed);
         self.room.give_back(self.intake.epochs() as u64);
+        self.pfc_room.give_back(self.intake.pfc_counters() as u64);
         let mut out = Taken::default();
         let id = self.intake.id();
         self.intake.end(self.clock.now_ms(), &reason, &mut out);
@@ -142,15 +156,17 @@ impl Pump {
         let before = self.intake.counts().clone();
         let mut out = Taken::default();
         let epochs = self.intake.epochs();
-        // As many as these octets can begin, so that sessions that read at once share what is left.
-        let begun_max = (self.intake.unfinished() + octets.len()) / REPORT_OCTETS_MIN + 1;
-        let room = self.room.take(begun_max as u64);
-        let own = usize::try_from(room).unwrap_or(usize::MAX);
-        let bound = if own < begun_max { epochs.saturating_add(own) } else { usize::MAX };
+        let counters = self.intake.pfc_counters();
+        let available = self.intake.unfinished() + octets.len();
+        let (room, bound) = share(&self.room, epochs, available / REPORT_OCTETS_MIN);
         self.intake.bound_epochs(bound, &mut out);
+        let (pfc_room, bound) = share(&self.pfc_room, counters, available / PFC_RECORD_OCTETS_MIN);
+        self.intake.bound_pfc_counters(bound, &mut out);
         let taken = self.intake.receive(octets, self.clock.now_ms(), &mut out);
         let begun = self.intake.epochs().saturating_sub(epochs) as u64;
         self.room.give_back(room.saturating_sub(begun));
+        let begun = self.intake.pfc_counters().saturating_sub(counters) as u64;
+        self.pfc_room.give_back(pfc_room.saturating_sub(begun));
         self.note(&before, epochs, &out);
         let messages = self.intake.counts().messages - before.messages;
         self.writer.keep(self.intake.id(), out).await?;

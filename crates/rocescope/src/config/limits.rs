@@ -164,6 +164,8 @@ limits! {
         "results that wait for the store, half of them for their turn; no session is read while all do";
     pfc_counters_max = 65_536, 1, 10_000_000,
         "PFC counters of one Transport Session";
+    pfc_counters_all_max = 1_048_576, 1, 1_000_000_000,
+        "PFC counters that are kept at a time over all Transport Sessions";
     pfc_link_gbps_max = 1_600, 0, 1_000_000,
         "Gb/s of the fastest link with a PFC counter, so how fast one can count; 0 for not known";
     pfc_history_interval_s = 60, 1, 86_400,

@@ -108,6 +108,11 @@ impl Judge {
         self.reports.session.bound_epochs(usize::try_from(epochs).unwrap_or(usize::MAX));
     }
 
+    // SEQ-7.10
+    pub(super) fn bound_pfc(&mut self, counters: u64) {
+        self.reports.pfc.bound(usize::try_from(counters).unwrap_or(usize::MAX));
+    }
+
     pub(super) fn admit(&mut self, domain: u32) {
         if let Some(domains) = &mut self.rules.domains {
             let mut all: BTreeSet<_> = std::mem::take(domains).into_iter().collect();

@@ -364,6 +364,7 @@ impl<W: Write> Reading<'_, '_, W> {
             Entry::Admitted { domain } => self.judge.admit(domain),
             Entry::Expelled { domain } => self.judge.expel(domain),
             Entry::Bounded { epochs } => self.judge.bound(epochs),
+            Entry::PfcBounded { counters } => self.judge.bound_pfc(counters),
             Entry::Message { .. } | Entry::Restated | Entry::Ended { .. } => {}
         }
         Ok(())

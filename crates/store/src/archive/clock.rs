@@ -41,6 +41,11 @@ pub enum Entry {
         /// How many.
         epochs: u64,
     },
+    /// As [`Entry::Bounded`], of PFC counters.
+    PfcBounded {
+        /// How many.
+        counters: u64,
+    },
     /// The session ended; nothing follows.
     Ended {
         /// When, milliseconds since 1970.
@@ -64,6 +69,7 @@ impl Entry {
             Self::Admitted { domain } => (6, domain, 0),
             Self::Expelled { domain } => (7, domain, 0),
             Self::Bounded { epochs } => (8, 0, epochs),
+            Self::PfcBounded { counters } => (9, 0, counters),
         };
         let mut octets = [0; ENTRY_LEN];
         octets[0] = kind;
@@ -84,6 +90,7 @@ impl Entry {
             6 => Self::Admitted { domain },
             7 => Self::Expelled { domain },
             8 => Self::Bounded { epochs: ms },
+            9 => Self::PfcBounded { counters: ms },
             _ => return None,
         };
         // Each has one spelling.
@@ -115,6 +122,7 @@ mod tests {
             Entry::Admitted { domain: 1 },
             Entry::Expelled { domain: 1 },
             Entry::Bounded { epochs: 7 },
+            Entry::PfcBounded { counters: 9 },
             Entry::Ended { now_ms: 0x0102_0304_0506_0708 },
         ];
         let octets: Vec<u8> = all.iter().flat_map(|entry| entry.octets()).collect();
@@ -126,7 +134,7 @@ mod tests {
                 "{cut}"
             );
         }
-        assert_eq!(octets[112..], [5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(octets[128..], [5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

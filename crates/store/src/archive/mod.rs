@@ -71,7 +71,15 @@ pub struct Archive {
     /// Full segments that are to be compressed.
     full: Vec<Segment>,
     /// What was said last of each domain of a session before its first message.
-    early: BTreeMap<SessionId, BTreeMap<Option<u32>, Entry>>,
+    early: BTreeMap<SessionId, BTreeMap<Of, Entry>>,
+}
+
+/// What an entry that comes before the first message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    Domain(u32),
+    Epochs,
+    PfcCounters,
 }
 
 impl Archive {
@@ -157,8 +165,9 @@ impl Archive {
         }
         // The latest of each sort is what holds when the first message comes.
         let of = match entry {
-            Entry::Admitted { domain } | Entry::Expelled { domain } => Some(domain),
-            Entry::Bounded { .. } => None,
+            Entry::Admitted { domain } | Entry::Expelled { domain } => Of::Domain(domain),
+            Entry::Bounded { .. } => Of::Epochs,
+            Entry::PfcBounded { .. } => Of::PfcCounters,
             _ => return Ok(()),
         };
         self.early.entry(session).or_default().insert(of, entry);

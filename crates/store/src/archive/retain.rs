@@ -82,6 +82,7 @@ fn last_ms(segment: &Segment) -> Result<u64, StoreError> {
         | Entry::Dropped { .. }
         | Entry::Admitted { .. }
         | Entry::Bounded { .. }
+        | Entry::PfcBounded { .. }
         | Entry::Expelled { .. } => None,
     });
     Ok(times.take(1).next().unwrap_or(0))

@@ -145,6 +145,18 @@ CREATE TRIGGER pfc_counters_went AFTER DELETE ON pfc_counters BEGIN
 END;
 ";
 
+/// What version 5 has beside version 4: whose session a counter is of stands beside it, so that the
+/// counters of an exporter are found in the order of the listing, all together or of one interface.
+pub(crate) const FROM_4: &str = "
+ALTER TABLE pfc_counters ADD COLUMN exporter TEXT NOT NULL DEFAULT '';
+UPDATE pfc_counters SET exporter = coalesce(
+    (SELECT json_extract(facts, '$.peer') FROM sessions WHERE sessions.id = session), '');
+CREATE INDEX pfc_counters_exporter
+    ON pfc_counters (exporter, id, transmitted, priority, domain);
+CREATE INDEX pfc_counters_port
+    ON pfc_counters (exporter, interface, id, transmitted, priority, domain);
+";
+
 const COLUMNS: &str = "c.id, c.session, c.number, c.domain, c.point, c.interface, c.transmitted, \
      c.priority, c.further, c.time_ms, c.total, c.instance, c.earlier_time_ms, c.earlier_total, \
      c.earlier_instance, c.readings, c.received_ms, json_extract(s.facts, '$.peer'), c.unbroken";
@@ -231,8 +243,10 @@ fn insert(transaction: &Transaction<'_>, state: &PfcState) -> rusqlite::Result<(
     let done = transaction
         .prepare_cached(
             "INSERT INTO pfc_counters (session, number, domain, point, interface, transmitted, \
-             priority, further, time_ms, total, readings, received_ms, unbroken, point_ms, points) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, 0, 0, 0)",
+             priority, further, time_ms, total, readings, received_ms, unbroken, point_ms, points, \
+             exporter) \
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, 0, 0, 0, \
+             coalesce((SELECT json_extract(facts, '$.peer') FROM sessions WHERE id = ?1), '')",
         )?
         .execute(params![
             signed(state.session.0),
@@ -328,8 +342,7 @@ fn question(filter: &PfcFilter, most: usize) -> (String, Vec<Value>) {
         add("c.interface = ?", interface.into());
     }
     if let Some(exporter) = &filter.exporter {
-        let of = "c.session IN (SELECT id FROM sessions WHERE json_extract(facts, '$.peer') = ?)";
-        add(of, exporter.clone().into());
+        add("c.exporter = ?", exporter.clone().into());
     }
     if let Some(domain) = filter.domain {
         add("c.domain = ?", domain.into());
@@ -438,4 +451,35 @@ pub(crate) fn remove_counters(
     let counters =
         transaction.execute("DELETE FROM pfc_counters WHERE id IN (SELECT id FROM old_pfc)", [])?;
     Ok((counters, points))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn a_filter_by_exporter_or_interface_looks_at_no_other_counter_and_sorts_none() {
+        let name = format!("find-pfc-{}.db", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let connection = schema::writer(&path).unwrap();
+        for (exporter, interface, index, found) in [
+            (None, None, "INTEGER PRIMARY KEY", "rowid<?"),
+            (Some("a"), None, "INDEX pfc_counters_exporter", "exporter=? AND id<?"),
+            (None, Some(3), "INDEX pfc_counters_interface", "interface=? AND id<?"),
+            (Some("a"), Some(3), "INDEX pfc_counters_port", "exporter=? AND interface=? AND id<?"),
+        ] {
+            let exporter = exporter.map(str::to_owned);
+            let filter = PfcFilter { exporter, interface, ..PfcFilter::default() };
+            let (sql, values) = question(&filter, 10);
+            let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let lines = explain.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
+            let plan: Vec<String> = lines.collect::<rusqlite::Result<_>>().unwrap();
+            let expected = format!("SEARCH c USING {index} ({found})");
+            assert_eq!(plan[0], expected, "{filter:?}");
+            assert!(plan.iter().all(|line| !line.contains("TEMP B-TREE")), "{plan:?}");
+        }
+        drop(connection);
+        std::fs::remove_file(&path).unwrap();
+    }
 }

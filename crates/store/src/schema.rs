@@ -18,7 +18,7 @@ use crate::StoreError;
 pub(crate) const DATABASE: &str = "results.db";
 
 /// The version of the tables (`user_version`).
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// Readers wait this long for a writer in the rare moments when they have to.
 const BUSY: Duration = Duration::from_secs(5);
@@ -185,18 +185,21 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
             tables.execute_batch(TABLES_OF_2).map_err(failed)?;
             tables.execute_batch(crate::pfc::TABLES).map_err(failed)?;
             tables.execute_batch(crate::queue::TABLES).map_err(failed)?;
+            tables.execute_batch(crate::pfc::FROM_4).map_err(failed)?;
             tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;
             tables.commit().map_err(failed)?;
         }
         old @ 1..VERSION => {
             journal(&connection).map_err(failed)?;
             let tables = connection.transaction().map_err(failed)?;
-            let parts: &[_] = match old {
-                1 => &[FROM_1, TABLES_OF_2, COUNTED, crate::pfc::TABLES, crate::queue::TABLES],
-                2 => &[crate::pfc::TABLES, crate::queue::TABLES],
-                _ => &[crate::queue::TABLES],
-            };
-            for part in parts {
+            let steps: [&[&str]; 4] = [
+                &[FROM_1, TABLES_OF_2, COUNTED],
+                &[crate::pfc::TABLES],
+                &[crate::queue::TABLES],
+                &[crate::pfc::FROM_4],
+            ];
+            let done = usize::try_from(old - 1).unwrap_or(steps.len());
+            for part in steps.iter().skip(done).copied().flatten() {
                 tables.execute_batch(part).map_err(failed)?;
             }
             tables.pragma_update(None, "user_version", VERSION).map_err(failed)?;

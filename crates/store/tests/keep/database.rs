@@ -147,10 +147,10 @@ fn a_database_of_another_version_is_refused_and_left_alone() {
     drop(open(&scratch, 0));
     let path = scratch.path().join("results.db");
     let other = rusqlite::Connection::open(&path).unwrap();
-    other.pragma_update(None, "user_version", 5).unwrap();
+    other.pragma_update(None, "user_version", 6).unwrap();
     drop(other);
     let found = Store::open(scratch.path(), StoreLimits::default(), 0);
-    let Err(StoreError::Version { found: 5, expected: 4, .. }) = found else {
+    let Err(StoreError::Version { found: 6, expected: 5, .. }) = found else {
         panic!("{found:?}");
     };
 }

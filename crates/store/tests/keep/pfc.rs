@@ -191,6 +191,39 @@ fn a_database_of_version_2_is_taken_over() {
     assert_eq!(everything(&reader), [one]);
 }
 
+/// As a database was before counters had their exporter beside them.
+pub const WITHOUT_EXPORTERS: &str = "DROP INDEX pfc_counters_exporter; \
+    DROP INDEX pfc_counters_port; ALTER TABLE pfc_counters DROP COLUMN exporter;";
+
+#[test]
+fn a_database_of_version_4_is_taken_over_with_what_is_in_it_and_found_by_its_exporter() {
+    let scratch = Scratch::new();
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
+    let sessions = ["a", "b"].map(|peer| {
+        let facts = SessionFacts { peer: peer.into(), ..facts() };
+        store.open_session(&facts).unwrap()
+    });
+    let before = sessions.map(|session| state(session, 0, &[sighting(1, 1, 1, None)], 1));
+    store.apply(&before.each_ref().map(change)).unwrap();
+    drop(store);
+    let old = Connection::open(Reader::path_in(scratch.path())).unwrap();
+    old.execute_batch(WITHOUT_EXPORTERS).unwrap();
+    old.execute_batch("PRAGMA user_version = 4").unwrap();
+    drop(old);
+    let (mut store, _) = Store::open(scratch.path(), StoreLimits::default(), 0).unwrap();
+    let new = state(sessions[1], 1, &[sighting(2, 1, 1, None)], 1);
+    store.apply(&[change(&new)]).unwrap();
+    let reader = store.reader().unwrap();
+    let of = |exporter: &str| -> Vec<PfcState> {
+        let exporter = Some(exporter.to_owned());
+        let filter = PfcFilter { exporter, limit: 9, ..PfcFilter::default() };
+        let rows = reader.pfc_counters(&filter).unwrap().rows;
+        rows.into_iter().rev().map(|row| row.state).collect()
+    };
+    let [a, b] = before;
+    assert_eq!((of("a"), of("b"), of("c")), (vec![a], vec![b, new], vec![]));
+}
+
 // PFC-sem.2: what is said over readings that are not kept needs all of them.
 #[test]
 fn between_two_kept_readings_nothing_is_exact_where_something_was_not_known_of_one_between() {

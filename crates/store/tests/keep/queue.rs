@@ -454,6 +454,7 @@ fn a_database_of_version_3_is_taken_over() {
     drop(store);
     let old = Connection::open(Reader::path_in(scratch.path())).unwrap();
     old.execute_batch(WITHOUT_QUEUES).unwrap();
+    old.execute_batch(crate::pfc::WITHOUT_EXPORTERS).unwrap();
     old.execute_batch("PRAGMA user_version = 3").unwrap();
     drop(old);
     let mut store = open(&scratch, QueueLimits::default());

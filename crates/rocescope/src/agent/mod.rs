@@ -172,6 +172,7 @@ impl Agent {
         let reopens = self.device.agent.account.is_none();
         start_sources(&self.device, self.interfaces, reopens, &events, &stop_sources)?;
         let shelves = pfc::start(self.pfc, &stop_sources)?;
+        let with_pfc = self.device.pfc.is_some();
         let observer = Observer::new(
             self.device,
             self.provisioning,
@@ -208,10 +209,18 @@ impl Agent {
                 let finals = counts.dropped_finals.saturating_add(unsent_finals);
                 undelivered = undelivered.saturating_add(finals);
             }
+            // PFC-op.1
+            let readings = match with_pfc {
+                true => format!(
+                    "; {} PFC readings serialised, {} skipped",
+                    counts.readings, counts.skipped_readings
+                ),
+                false => String::new(),
+            };
             tracing::info!(
                 "{}: {} reports sent, {} of them final; {unsent} queued and not sent, \
                  {unsent_finals} of them final; {} reports skipped, {} final reports dropped; {} \
-                 frames passed without a session",
+                 frames passed without a session{readings}",
                 destination.name,
                 way.reports,
                 way.finals,

@@ -192,12 +192,24 @@ fn an_agent_refuses_an_aggregate_and_waits_for_a_database_that_is_not_there() {
     let redis = Redis::recorded(&room.folder);
     connection.until(|collector| collector.readings.len() >= 48);
     assert!(connection.collector.readings.iter().all(|(_, id)| id.is_none()));
+    // Nobody reads the counters for the database any more, and then somebody does again.
+    let polls = || ctl(&room, &["status"]).expect("an answer")[1]["pfcPolls"].as_u64();
+    for status in ["disable", "enable"] {
+        redis.group(status, "STATS_MODE_READ");
+        let begun = polls().expect("polls");
+        // The one that was under way, and one from its beginning to its end.
+        while polls() < Some(begun + 3) {}
+    }
     agent.signal("TERM");
     connection.heard_out();
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("pfc.source[0]: no readings: "), "{said}");
     assert!(said.contains("pfc.source[0]: answers again"), "{said}");
+    let off = "pfc.source[0]: no readings: the counters are not being read: their polling is \
+               disabled (48 counters)";
+    assert_eq!(said.matches(off).count(), 1, "once, not at every poll: {said}");
+    assert_eq!(said.matches("pfc.source[0]: has readings again").count(), 1, "{said}");
     with("[[pfc.source.port]]\nname = \"PortChannel0002\"\ninterface = 1002\n");
     let (code, said) = Running::agent(&config).ended();
     assert_eq!(code, Some(1), "{said}");

@@ -69,7 +69,7 @@ impl Redis {
         redis
     }
 
-    fn group(&self, status: &str, mode: &str) {
+    pub fn group(&self, status: &str, mode: &str) {
         let key = "FLEX_COUNTER_GROUP_TABLE:PORT_STAT_COUNTER";
         self.put(5, &["HSET", key, "FLEX_COUNTER_STATUS", status, "STATS_MODE", mode]);
     }

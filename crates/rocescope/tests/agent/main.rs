@@ -4,9 +4,12 @@
 mod control;
 mod discovers;
 mod export;
+mod judged;
 mod live;
 mod metrics;
 mod pfc;
+#[path = "../meter/pfc_dumped.rs"]
+mod pfc_dumped;
 mod privileges;
 mod program;
 mod session;

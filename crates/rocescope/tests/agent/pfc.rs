@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use observe::pfc::Direction;
 use observe::pfc::instance::InstanceId;
 use observe::pfc::interval::{Interval, Pace, Sighting, Tick};
 use observe::pfc::qualify::Condition;
+use observe::pfc::{Direction, Priority};
 use rocescope::pfc::drivers::{self, DRIVERS};
 use rocescope::pfc::ethtool::{Ethtool, EthtoolPort, Provider, Statistics};
 use rocescope::pfc::poller::{Batch, Named, Place, PollCounts, Poller};
@@ -194,6 +194,21 @@ fn a_driver_states_no_more_than_its_source_says_and_is_refused_without_the_rest(
     assert!(refusal.to_string().contains("whose resets do not show"), "{refusal}");
     assert!(drivers::find("ixgbe").expect("known").counters.is_err());
     assert!(drivers::find("e1000").is_none());
+}
+
+#[test]
+fn the_documentation_names_every_driver_and_every_condition() {
+    let text = include_str!("../../../../docs/pfc.md");
+    for driver in &DRIVERS {
+        assert!(text.contains(&format!("`{}`", driver.name)), "{}", driver.name);
+        let Ok(counters) = driver.counters else { continue };
+        let mut spellings = counters.spellings(Direction::Received, Priority::ALL[0]);
+        let first = &spellings.next().expect("a name")[0];
+        assert!(text.contains(&format!("`{first}`")), "{first}");
+    }
+    for condition in all() {
+        assert!(text.contains(&format!("| `{}` |", condition.name())), "{}", condition.name());
+    }
 }
 
 // PFC-id.2, PFC-count.4

@@ -105,6 +105,8 @@ pub struct Collector {
     pub readings: Vec<(Reading, Option<InstanceId>)>,
     pfc: BTreeMap<u16, record::Binding>,
     octets: Vec<u8>,
+    /// Everything that came, as it came.
+    pub all: Vec<u8>,
 }
 
 impl Collector {
@@ -118,11 +120,13 @@ impl Collector {
             readings: Vec::new(),
             pfc: BTreeMap::new(),
             octets: Vec::new(),
+            all: Vec::new(),
         }
     }
 
     /// Takes octets as they come.
     pub fn receive(&mut self, octets: &[u8], now_ms: u64) {
+        self.all.extend_from_slice(octets);
         self.octets.extend_from_slice(octets);
         let all = std::mem::take(&mut self.octets);
         let mut rest = &all[..];

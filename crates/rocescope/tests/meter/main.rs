@@ -12,6 +12,7 @@ mod judges;
 mod mapped;
 mod options;
 mod pfc;
+mod pfc_dumped;
 mod queue;
 mod support;
 mod variants;

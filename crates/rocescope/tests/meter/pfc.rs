@@ -1,12 +1,12 @@
 //! What `--pfc --ipfix` writes: every reading that `--json` prints, as a record that three others
 //! read with the same names and values.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::faults::{PFC, control};
+use super::pfc_dumped::{of_ipfix_dump, pdml_has};
 use super::support::{Scratch, capture, good, number, program, rocescope};
 use super::writer::Trace;
 
@@ -77,16 +77,7 @@ fn libfixbuf_reads_every_reading_with_the_names_that_the_file_gives() {
     let read = program("ipfixDump", &["--rfc5610", "--in", text], Vec::new());
     assert_eq!((read.code, read.err.as_str()), (Some(0), ""), "{text}");
     assert!(!read.out.contains("alien"), "an element without a name");
-    let mut found = Vec::new();
-    for record in read.out.split("--- ").filter(|r| r.contains("pfcControlFrameTotalCount : ")) {
-        let mut values = BTreeMap::new();
-        for line in record.lines() {
-            let Some((name, value)) = line.split_once(" : ") else { continue };
-            let name = name.rsplit(')').next().unwrap_or(name).trim();
-            values.insert(name.to_owned(), value.trim().to_owned());
-        }
-        found.push(values);
-    }
+    let found = of_ipfix_dump(&read.out);
     assert_eq!(found.len(), readings.len(), "{}", read.out);
     for (values, reading) in found.iter().zip(&readings) {
         // A time is written as a date, which the judges of reports look at.
@@ -111,16 +102,14 @@ fn tshark_reads_every_reading_and_has_no_complaint() {
         let n = |name: &str| number(reading, name);
         let (priority, total) = (n("pfcPriority"), n("pfcControlFrameTotalCount"));
         // Each record, and each field in it, as it stands on the wire, in hexadecimal.
-        let record = format!(
-            "{:016x}{:08x}{priority:02x}{:016x}{total:016x}",
-            n("observationPointId"),
-            n("ingressPhysicalInterface"),
-            n("observationTimeMilliseconds"),
-        );
-        let has = |value: &str| read.out.contains(&format!("value=\"{value}\""));
-        assert!(has(&record), "{reading}");
-        assert!(has(&format!("{priority:02x}")), "{reading}");
-        assert!(has(&format!("{total:016x}")), "{reading}");
+        let fields = [
+            format!("{:016x}", n("observationPointId")),
+            format!("{:08x}", n("ingressPhysicalInterface")),
+            format!("{priority:02x}"),
+            format!("{:016x}", n("observationTimeMilliseconds")),
+            format!("{total:016x}"),
+        ];
+        assert!(pdml_has(&read.out, &fields), "{reading}");
     }
     for name in
         ["observation_point_id", "ingress_physical_interface", "observation_time_milliseconds"]

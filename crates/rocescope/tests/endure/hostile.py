@@ -419,4 +419,5 @@ def main():
     plain()
 
 
-main()
+if __name__ == "__main__":
+    main()

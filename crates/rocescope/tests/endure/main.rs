@@ -6,6 +6,7 @@ mod conversations;
 mod foreign;
 mod full_disk;
 mod hostile;
+mod hostile_pfc;
 mod kill;
 mod proxy;
 mod site;

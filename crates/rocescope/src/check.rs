@@ -15,10 +15,11 @@ use wire::frame::{Layer, Namespace};
 
 use crate::agent;
 use crate::config::{
-    self, Account, Agent, AgentLimits, Collector, CollectorLimits, Config, ConfigError, Device,
-    Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace, PeerIdentity,
-    PfcExport, PfcKind, PfcLimits, PfcSource, Provisioned, QueueClient, QueueDevice, QueueMode,
-    Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
+    self, Account, Agent, AgentLimits, Beside, Collector, CollectorLimits, Config, ConfigError,
+    Device, Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace,
+    PeerIdentity, PfcClasses, PfcDevice, PfcDevicePort, PfcExport, PfcFlows, PfcKind, PfcLimits,
+    PfcSource, Provisioned, QueueClient, QueueDevice, QueueMode, Replay, Role, Security, Server,
+    Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -173,7 +174,11 @@ fn write_pfc(f: &mut fmt::Formatter<'_>, pfc: &PfcExport) -> fmt::Result {
     if pfc.sources.is_empty() {
         writeln!(f, "  warning: no [[pfc.source]], so no counter is exported")?;
     }
-    for entry in &pfc.classes {
+    write_classes(f, &pfc.classes)
+}
+
+fn write_classes(f: &mut fmt::Formatter<'_>, classes: &[PfcClasses]) -> fmt::Result {
+    for entry in classes {
         write!(f, "  since {} ms traffic classes", entry.since_ms)?;
         if let Some(device) = &entry.device {
             write!(f, " of {device}")?;
@@ -398,6 +403,7 @@ fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Re
         let domains: Vec<String> = peer.domains.iter().map(u32::to_string).collect();
         writeln!(f, " for observation domain {}", domains.join(" "))?;
     }
+    write_beside(f, &collector.pfc)?;
     write_queue_devices(f, &collector.queues)?;
     write_elements(f, &collector.elements)?;
     write_http(f, &collector.http)?;
@@ -438,6 +444,40 @@ fn write_queue_devices(f: &mut fmt::Formatter<'_>, devices: &[QueueDevice]) -> f
         }
     }
     Ok(())
+}
+
+/// Which PFC counters can stand beside which flows.
+// PFC-cor.1
+fn write_beside(f: &mut fmt::Formatter<'_>, beside: &Beside) -> fmt::Result {
+    if *beside == Beside::default() {
+        return Ok(());
+    }
+    writeln!(f, "PFC         counters of {}", counted(beside.devices.len(), "device"))?;
+    for PfcDevice { name, exporter, domain, ports } in &beside.devices {
+        writeln!(f, "  {name} by {exporter} in observation domain {domain}")?;
+        for PfcDevicePort { name, interface } in ports {
+            writeln!(f, "    port {name} is interface {interface}")?;
+        }
+    }
+    for entry in &beside.flows {
+        let PfcFlows { exporter, domain, device, port, interface, class, .. } = entry;
+        write!(f, "  flows of {exporter} in observation domain {domain}")?;
+        if let Some(point) = entry.point {
+            write!(f, " at observation point {point}")?;
+        }
+        for (word, ranges) in [("from", &entry.sources), ("to", &entry.destinations)] {
+            let ranges = ranges.iter().flatten();
+            ranges.enumerate().try_for_each(|(n, range)| {
+                let word = if n == 0 { word } else { "or" };
+                write!(f, " {word} {}", shown_prefix(range))
+            })?;
+        }
+        writeln!(
+            f,
+            " are traffic class {class} at port {port} of {device}, interface {interface}"
+        )?;
+    }
+    write_classes(f, &beside.classes)
 }
 
 // SEQ-10.1, SEQ-10.3

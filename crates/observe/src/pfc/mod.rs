@@ -3,15 +3,17 @@
 //!
 //! A [`Reading`] says what a counter said at a time, and no more. What happened between two of
 //! them is an [`interval::Interval`], which is a number only where somebody who knows says that
-//! both are of one run of one counter; [`instance`] is how an exporter says so. [`widen`] makes 64 bits of fewer, [`qualify`] holds what a
-//! source must meet before it is exported, [`record`] is the record on the wire, and [`collect`]
-//! keeps what others send.
+//! both are of one run of one counter; [`instance`] is how an exporter says so. [`widen`] makes 64
+//! bits of fewer, [`qualify`] holds what a source must meet before it is exported, [`record`] is the
+//! record on the wire, [`collect`] keeps what others send, and [`beside`] says which readings have
+//! their time in common with a flow.
 //!
 //! No clock and no device here: readings and the times of them are arguments. Nothing here knows
 //! why a counter counts: congestion, a fault, or a stranger that sends frames.
 
 use core::fmt;
 
+pub mod beside;
 pub mod collect;
 pub mod instance;
 pub mod interval;

@@ -1,5 +1,6 @@
 //! PFC counters: intervals, widening, qualification, the record, and the collecting side.
 
+mod beside;
 mod collect;
 mod conversation;
 mod instance;

@@ -11,9 +11,11 @@ use wire::element::Mapping;
 use super::device::{file, is_dns_name, named};
 use super::limits::LIMIT_KEYS;
 use super::section::{Document, Section, Value};
-use super::{CollectorLimits, Http, NamedFile, QueueDevice, elements, http, queues};
+use super::{
+    Beside, CollectorLimits, Http, NamedFile, QueueDevice, beside, elements, http, queues,
+};
 
-pub(super) const KEYS: &[&str] = &["ipfix", "queues", "elements", "http", "store", "limits"];
+pub(super) const KEYS: &[&str] = &["ipfix", "pfc", "queues", "elements", "http", "store", "limits"];
 
 const IPFIX_KEYS: &[&str] =
     &["listen", "certificate", "key", "authority", "revocation", "inactivity_timeout_s", "peer"];
@@ -24,6 +26,8 @@ const PEER_KEYS: &[&str] = &["name", "fingerprint", "domains"];
 pub struct Collector {
     /// Where IPFIX comes in.
     pub ipfix: Ipfix,
+    /// Which devices its PFC counters are of, and where flows were seen.
+    pub pfc: Beside,
     /// Whose queue telemetry is asked for.
     pub queues: Vec<QueueDevice>,
     /// The numbers of the drafts' elements.
@@ -129,6 +133,7 @@ pub(super) fn read<'d>(
 ) -> Option<Collector> {
     let top = Section::top(document, table, KEYS);
     let ipfix = ipfix(&top.section("ipfix", IPFIX_KEYS), directory);
+    let pfc = beside::read(&top, ipfix.as_ref());
     let elements = elements::read(&top.section("elements", elements::KEYS));
     let http = http::read(&top.section("http", http::KEYS), directory);
     let store = store(&top.section("store", &["directory"]), directory);
@@ -136,6 +141,7 @@ pub(super) fn read<'d>(
     let queues = queues::read(&top.section("queues", queues::KEYS), limits.as_ref(), directory);
     Some(Collector {
         ipfix: ipfix?,
+        pfc: pfc?,
         queues: queues?,
         elements: elements?,
         http: http?,

@@ -6,6 +6,7 @@
 //! configuration names; [`crate::check`] does.
 
 mod address;
+mod beside;
 mod collector;
 mod device;
 mod elements;
@@ -25,6 +26,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub(crate) use address::{shown, shown_prefix};
+pub use beside::{Beside, FlowOf, PfcDevice, PfcDevicePort, PfcFlows};
 pub use collector::{Collector, Ipfix, Peer, PeerIdentity, Store};
 pub use device::{
     Account, Agent, Device, Export, Icrc, Metering, Observation, PLAIN_TCP_WORDS, Security, Server,
@@ -179,11 +181,16 @@ impl Kind {
     fn of(document: &Document<'_>, table: &toml::de::DeTable<'_>) -> Option<Self> {
         let names: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
         let of = |keys: &[&str]| {
-            names.iter().filter(|name| **name != "elements" && keys.contains(name)).count()
+            let shared = ["elements", "pfc"];
+            names.iter().filter(|name| !shared.contains(name) && keys.contains(name)).count()
         };
         match of(device::KEYS).cmp(&of(collector::KEYS)) {
             std::cmp::Ordering::Greater => return Some(Self::Device),
             std::cmp::Ordering::Less => return Some(Self::Collector),
+            // A device may do nothing but poll counters; a collector has [ipfix].
+            std::cmp::Ordering::Equal if names.contains(&"pfc") && of(device::KEYS) == 0 => {
+                return Some(Self::Device);
+            }
             std::cmp::Ordering::Equal => {}
         }
         let problem = format!(

@@ -34,7 +34,7 @@ const SOURCE_KEYS: &[&str] = &[
     "port",
 ];
 const PORT_KEYS: &[&str] = &["name", "interface", "device", "port"];
-const CLASSES_KEYS: &[&str] = &["since", "device", "port", "priorities"];
+pub(super) const CLASSES_KEYS: &[&str] = &["since", "device", "port", "priorities"];
 
 /// Octets of a name of a port or a device.
 const NAME_MAX: usize = 64;
@@ -131,17 +131,27 @@ impl PfcExport {
         class: usize,
         time_ms: u64,
     ) -> Option<Priority> {
-        let is =
-            |said: &Option<String>, name: &str| said.as_deref().is_none_or(|said| said == name);
-        let holds = |entry: &&PfcClasses| {
-            is(&entry.device, device) && is(&entry.port, port) && entry.since_ms <= time_ms
-        };
-        // What is said of a port stands before what is said of its device, and of all.
-        let rank =
-            |entry: &&PfcClasses| (entry.port.is_some(), entry.device.is_some(), entry.since_ms);
-        let entry = self.classes.iter().filter(holds).max_by_key(rank)?;
-        entry.priorities.get(class).copied()
+        priority(&self.classes, device, port, class, time_ms)
     }
+}
+
+/// As [`PfcExport::priority`], by these entries.
+// PFC-cor.1
+pub(super) fn priority(
+    classes: &[PfcClasses],
+    device: &str,
+    port: &str,
+    class: usize,
+    time_ms: u64,
+) -> Option<Priority> {
+    let is = |said: &Option<String>, name: &str| said.as_deref().is_none_or(|said| said == name);
+    let holds = |entry: &&PfcClasses| {
+        is(&entry.device, device) && is(&entry.port, port) && entry.since_ms <= time_ms
+    };
+    // What is said of a port stands before what is said of its device, and of all.
+    let rank = |entry: &&PfcClasses| (entry.port.is_some(), entry.device.is_some(), entry.since_ms);
+    let entry = classes.iter().filter(holds).max_by_key(rank)?;
+    entry.priorities.get(class).copied()
 }
 
 impl PfcSource {
@@ -326,7 +336,7 @@ fn attested(section: &Section<'_>) -> Option<Vec<Condition>> {
     good.then_some(all)
 }
 
-fn name_of(value: &Value<'_>, expected: &str) -> Option<String> {
+pub(super) fn name_of(value: &Value<'_>, expected: &str) -> Option<String> {
     value.parsed(expected, |text| {
         let fits = (1..=NAME_MAX).contains(&text.len());
         (fits && text.bytes().all(|b| b.is_ascii_graphic())).then(|| text.to_owned())
@@ -400,7 +410,7 @@ fn fits(section: &Section<'_>, sources: &[PfcSource], limits: &PfcLimits) -> Opt
     Some(())
 }
 
-fn classes(section: &Section<'_>) -> Option<PfcClasses> {
+pub(super) fn classes(section: &Section<'_>) -> Option<PfcClasses> {
     let expected = "a date and time with its offset, such as 2026-01-31T12:00:00Z";
     let since = section.required("since", expected).and_then(|value| value.time(expected));
     let (device, port) = (optional_name(section, "device"), optional_name(section, "port"));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::answer::{Problem, shown};
 use super::parameters::Parameters;
-use super::{State, dashboard, epochs, health, limits, metrics, pfc, queues, sessions};
+use super::{State, beside, dashboard, epochs, health, limits, metrics, pfc, queues, sessions};
 use crate::config::nearest;
 
 /// A path that is answered.
@@ -48,13 +48,14 @@ const fn endpoint(path: &'static str, parameters: &'static [&'static str]) -> En
 }
 
 /// All of them.
-pub const ENDPOINTS: [Endpoint; 19] = [
+pub const ENDPOINTS: [Endpoint; 20] = [
     endpoint("/", &[]),
     endpoint("/dashboard.css", &[]),
     endpoint("/dashboard.js", &[]),
     endpoint("/api/v1/epochs", EPOCHS),
     endpoint("/api/v1/epochs/{session}/{domain}/{epochId}", &[]),
     endpoint("/api/v1/epochs/{session}/{domain}/{epochId}/history", &[]),
+    endpoint("/api/v1/epochs/{session}/{domain}/{epochId}/pfc", &[]),
     endpoint("/api/v1/sessions", SESSIONS),
     endpoint("/api/v1/limits", &[]),
     endpoint("/api/v1/summary", &[]),
@@ -94,6 +95,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
             "/api/v1/epochs" => get(epochs::list),
             "/api/v1/epochs/{session}/{domain}/{epochId}" => get(epochs::one),
             "/api/v1/epochs/{session}/{domain}/{epochId}/history" => get(epochs::history),
+            "/api/v1/epochs/{session}/{domain}/{epochId}/pfc" => get(beside::get),
             "/api/v1/sessions" => get(sessions::list),
             "/api/v1/limits" => get(limits::get),
             "/api/v1/summary" => get(sessions::summary),

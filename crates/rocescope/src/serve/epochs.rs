@@ -98,7 +98,7 @@ impl Served {
 
 /// Appends an epoch.
 // SEQ-7.11, SEQ-7.15, SEQ-7.16
-fn epoch(body: &mut Vec<u8>, row: &EpochRow) {
+pub(super) fn epoch(body: &mut Vec<u8>, row: &EpochRow) {
     let judged = Judged {
         session: Some(row.session.0),
         outcome: row.outcome,
@@ -112,12 +112,12 @@ fn epoch(body: &mut Vec<u8>, row: &EpochRow) {
 }
 
 /// What an epoch is asked for by.
-type Key = (SessionId, u32, u64);
+pub(super) type Key = (SessionId, u32, u64);
 
 /// What stands in a path for it.
-type Segments = Result<Path<[String; 3]>, PathRejection>;
+pub(super) type Segments = Result<Path<[String; 3]>, PathRejection>;
 
-fn key(path: Segments) -> Result<Key, Problem> {
+pub(super) fn key(path: Segments) -> Result<Key, Problem> {
     let Path([session, domain, epoch]) = path.map_err(|rejection| {
         let detail = format!("{}, expected numbers in the path", rejection.body_text());
         Problem::new(StatusCode::BAD_REQUEST, detail)
@@ -132,7 +132,7 @@ fn key(path: Segments) -> Result<Key, Problem> {
     Ok((SessionId(session), u32::try_from(domain).unwrap_or(u32::MAX), epoch))
 }
 
-fn missing((session, domain, epoch): Key) -> Problem {
+pub(super) fn missing((session, domain, epoch): Key) -> Problem {
     let detail = format!(
         "no epoch {epoch} of observation domain {domain} and session {} is stored",
         session.0

@@ -7,6 +7,7 @@
 
 pub mod access;
 mod answer;
+mod beside;
 mod cursor;
 mod dashboard;
 mod endpoints;

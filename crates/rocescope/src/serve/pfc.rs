@@ -33,8 +33,10 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.as_deref(), endpoints::PFC)?;
     let (filter, question) = filter(&state, &parameters)?;
+    let served = state.clone();
     let read = move |reader: &Reader| {
-        Ok(epochs::page("pfc", &reader.pfc_counters(&filter)?, &question, counter))
+        let append = |body: &mut Vec<u8>, row: &PfcRow| counter(body, &served, row);
+        Ok(epochs::page("pfc", &reader.pfc_counters(&filter)?, &question, append))
     };
     Ok(json(state.pool.read(read).await?))
 }
@@ -64,17 +66,32 @@ fn filter(state: &Served, parameters: &Parameters) -> Result<(PfcFilter, String)
 
 /// Appends a counter.
 // PFC-sem.2
-fn counter(body: &mut Vec<u8>, row: &PfcRow) {
-    open_counter(body, row);
+fn counter(body: &mut Vec<u8>, state: &Served, row: &PfcRow) {
+    open_counter(body, state, row);
     body.push(b'}');
 }
 
-fn open_counter(body: &mut Vec<u8>, row: &PfcRow) {
+fn open_counter(body: &mut Vec<u8>, served: &Served, row: &PfcRow) {
     let state = &row.state;
     let session = Some(state.session.0);
     pfc::counter(body, Judged { session, number: state.number, counter: &state.counter });
-    json::text(body, "exporter", &row.peer);
+    whose(body, served, row);
     json::number(body, "receivedMilliseconds", state.received_ms);
+}
+
+/// Appends who exported a counter, and of which device and port it is where the configuration says
+/// so.
+pub(super) fn whose(body: &mut Vec<u8>, served: &Served, row: &PfcRow) {
+    json::text(body, "exporter", &row.peer);
+    let scope = &row.state.counter.latest.reading.scope;
+    let named = served.config.pfc.named(&row.peer, scope.domain, scope.interface);
+    let (device, port) = named.map_or((None, None), |(device, port)| (Some(device), port));
+    for (member, name) in [("device", device), ("port", port)] {
+        match name {
+            Some(name) => json::text(body, member, name),
+            None => body.extend_from_slice(format!(",\"{member}\":null").as_bytes()),
+        }
+    }
 }
 
 /// What stands in a path for a counter.
@@ -102,7 +119,7 @@ pub(super) async fn history(
         return Err(Problem::new(StatusCode::NOT_FOUND, detail));
     };
     let mut body = Vec::new();
-    open_counter(&mut body, &row);
+    open_counter(&mut body, &state, &row);
     body.extend_from_slice(b",\"points\":[");
     let mut before: Option<&PfcPoint> = None;
     for point in &points {

@@ -1,5 +1,6 @@
 //! Configuration files, good and bad, and what is said of each.
 
+mod beside;
 mod check;
 mod collector;
 mod device;

@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod beside;
 mod bounds;
 mod client;
 mod description;

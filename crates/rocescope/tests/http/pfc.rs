@@ -21,23 +21,23 @@ fn qualified(direction: Direction) -> Qualified {
     all.fold(Qualification::new(direction), Qualification::attested).check().unwrap()
 }
 
-fn scope(interface: u32, direction: Direction, priority: u8) -> Scope {
+pub fn scope(interface: u32, direction: Direction, priority: u8) -> Scope {
     let priority = Priority::new(priority).unwrap();
     Scope { domain: 1, point: 9, interface, direction, priority }
 }
 
 /// An exporter of one domain, with the octets of its readings.
-struct Agent(Exporter);
+pub struct Agent(Exporter);
 
 impl Agent {
-    fn new() -> (Self, Vec<u8>) {
+    pub fn new() -> (Self, Vec<u8>) {
         let mut exporter = Exporter::new(Mapping::default(), 1, 9, 1400).unwrap().extended();
         let mut octets = Vec::new();
         exporter.begin(100, &mut octets).unwrap();
         (Self(exporter), octets)
     }
 
-    fn readings(&mut self, readings: &[(Scope, u64, u64, Option<u64>)]) -> Vec<u8> {
+    pub fn readings(&mut self, readings: &[(Scope, u64, u64, Option<u64>)]) -> Vec<u8> {
         let mut octets = Vec::new();
         for (scope, time_ms, total, instance) in readings {
             let reading = Reading { scope: *scope, time_ms: *time_ms, total: *total };
@@ -88,6 +88,10 @@ fn without_reception(page: &Value) -> Vec<Value> {
         let counter = counter.as_object_mut().unwrap();
         assert!(counter.shift_remove("receivedMilliseconds").unwrap().is_number());
         assert_eq!(counter.shift_remove("exporter").unwrap(), "agent.example");
+        // Nothing in the configuration gives them a name.
+        for name in ["device", "port"] {
+            assert_eq!(counter.shift_remove(name).unwrap(), Value::Null);
+        }
     }
     counters
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::json;
-use crate::tree::Node;
+use crate::schema::{Module, Schema};
 use crate::xml;
 
 /// The namespace of NETCONF's own elements.
@@ -148,8 +148,51 @@ pub enum Info {
     Attribute(Box<str>, Box<str>),
     /// The namespace that is unknown, and its element.
     Namespace(Box<str>, Box<str>),
-    /// Data of a module: hints for a subscription that would be granted, for one.
-    Data(Vec<Node>),
+    /// Data of a module that is in no datastore: hints for a subscription that would be granted.
+    Structure(Box<Structure>),
+}
+
+/// An instance of a `yang-data` structure with leaves only.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    /// Its module.
+    pub module: &'static Module,
+    /// Its name.
+    pub name: &'static str,
+    /// Its leaves: names, values, and whether JSON has them as numbers. An identity has the name of
+    /// its module before it.
+    pub leaves: Vec<(&'static str, Box<str>, bool)>,
+}
+
+impl Structure {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(&format!("{{\"{}:{}\":{{", self.module.name, self.name));
+        for (nth, (name, value, number)) in self.leaves.iter().enumerate() {
+            out.push_str(if nth == 0 { "\"" } else { ",\"" });
+            out.push_str(name);
+            out.push_str("\":");
+            if *number {
+                out.push_str(value);
+            } else {
+                json::text(out, value);
+            }
+        }
+        out.push_str("}}");
+    }
+
+    fn write_xml(&self, out: &mut String, schema: &Schema) {
+        out.push_str(&format!("<{} xmlns=\"{}\">", self.name, self.module.namespace));
+        for (name, value, _) in &self.leaves {
+            out.push_str(&format!("<{name}"));
+            if let Some(module) = value.split_once(':').and_then(|(name, _)| schema.module(name)) {
+                out.push_str(&format!(" xmlns:{}=\"{}\"", module.name, module.namespace));
+            }
+            out.push('>');
+            xml::text(out, value);
+            out.push_str(&format!("</{name}>"));
+        }
+        out.push_str(&format!("</{}>", self.name));
+    }
 }
 
 impl OperationError {
@@ -220,9 +263,9 @@ pub fn write_json(errors: &[OperationError]) -> String {
             member("error-path", path, false);
         }
         member("error-message", &error.message, false);
-        if let Info::Data(nodes) = &error.info {
+        if let Info::Structure(structure) = &error.info {
             out.push_str(",\"error-info\":");
-            json::write_object(&mut out, nodes, None);
+            structure.write_json(&mut out);
         }
         out.push('}');
     }
@@ -231,14 +274,14 @@ pub fn write_json(errors: &[OperationError]) -> String {
 }
 
 /// `errors` of RESTCONF in XML.
-pub fn write_xml(schema: &crate::schema::Schema, errors: &[OperationError]) -> String {
+pub fn write_xml(schema: &Schema, errors: &[OperationError]) -> String {
     let mut out = format!("<errors xmlns=\"{RESTCONF}\">");
     for error in errors {
         out.push_str("<error>");
         members(&mut out, error);
-        if let Info::Data(nodes) = &error.info {
+        if let Info::Structure(structure) = &error.info {
             out.push_str("<error-info>");
-            xml::write(&mut out, schema, nodes, Some(RESTCONF));
+            structure.write_xml(&mut out, schema);
             out.push_str("</error-info>");
         }
         out.push_str("</error>");
@@ -248,7 +291,7 @@ pub fn write_xml(schema: &crate::schema::Schema, errors: &[OperationError]) -> S
 }
 
 /// `rpc-error` of NETCONF, within an element of its namespace.
-pub fn write_rpc_error(out: &mut String, schema: &crate::schema::Schema, error: &OperationError) {
+pub fn write_rpc_error(out: &mut String, schema: &Schema, error: &OperationError) {
     out.push_str("<rpc-error>");
     let mut element = |name: &str, value: &str| {
         out.push('<');
@@ -274,7 +317,7 @@ pub fn write_rpc_error(out: &mut String, schema: &crate::schema::Schema, error: 
     element("error-message", &error.message);
     let mut info: Vec<(&str, &str)> = Vec::new();
     match &error.info {
-        Info::Nothing | Info::Data(_) => {}
+        Info::Nothing | Info::Structure(_) => {}
         Info::Element(name) => info.push(("bad-element", name)),
         Info::Attribute(name, of) => info.extend([("bad-attribute", &**name), ("bad-element", of)]),
         Info::Namespace(name, of) => info.extend([("bad-namespace", &**name), ("bad-element", of)]),
@@ -287,9 +330,9 @@ pub fn write_rpc_error(out: &mut String, schema: &crate::schema::Schema, error: 
             out.push_str(&format!("</{name}>"));
         }
         out.push_str("</error-info>");
-    } else if let Info::Data(nodes) = &error.info {
+    } else if let Info::Structure(structure) = &error.info {
         out.push_str("<error-info>");
-        xml::write(out, schema, nodes, Some(NETCONF));
+        structure.write_xml(out, schema);
         out.push_str("</error-info>");
     }
     out.push_str("</rpc-error>");

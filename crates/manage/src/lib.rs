@@ -17,6 +17,7 @@ pub mod library;
 pub mod netconf;
 pub mod operation;
 pub mod operational;
+pub mod push;
 pub mod read;
 pub mod restconf;
 pub mod schema;

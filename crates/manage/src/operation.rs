@@ -109,6 +109,8 @@ pub struct Call<'a> {
     pub body: Body<'a>,
     /// How.
     pub encoding: Encoding,
+    /// Where the caller reaches this server over HTTP, `https://host:port`; empty in NETCONF.
+    pub base: &'a str,
 }
 
 /// Operations that belong to no protocol: those of subscriptions.

@@ -211,6 +211,7 @@ fn other(request: &Request<'_>, world: &World<'_>) -> Result<Done, OperationErro
         input: &input,
         body: Body::Xml(&around),
         encoding: Encoding::Xml,
+        base: "",
     })?;
     if output.is_empty() {
         return Ok(Done { data: None, then: Then::Continue });

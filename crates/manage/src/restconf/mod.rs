@@ -86,6 +86,8 @@ pub struct Service<'a> {
     pub caller: &'a Caller,
     /// Operations that can be called.
     pub operations: &'a dyn Operations,
+    /// Where the user reaches this server: `https://host:port`.
+    pub base: &'a str,
     /// When rows were published last.
     pub modified: SystemTime,
     /// Now.

@@ -103,6 +103,7 @@ fn called(
             body,
             // Without a body the way in is that of the answer.
             encoding: encoding_of(request).unwrap_or(accepted),
+            base: service.base,
         };
         service.operations.call(&call).map_err(Refused::from)
     };

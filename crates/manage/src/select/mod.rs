@@ -11,8 +11,9 @@ mod xpath;
 
 pub use fields::{FIELDS_DEPTH_MAX, Fields, FieldsError};
 pub use filter::{Filter, FilterError};
-pub use path::{Path, PathFault, Step, percent_decoded};
+pub use path::{Path, PathFault, Step, percent_decoded, percent_encode};
 pub use subtree::subtree;
+pub(crate) use xpath::{Token, tokens};
 pub use xpath::{XPATH_OCTETS_MAX, XpathError, with_module_names, xpath};
 
 use yang5::data::DataImplicitFlags;

@@ -136,15 +136,19 @@ impl fmt::Display for Path {
             f.write_str(&step.definition.name)?;
             for (nth, key) in step.keys.iter().enumerate() {
                 f.write_str(if nth == 0 { "=" } else { "," })?;
-                encode(f, key)?;
+                percent_encode(f, key)?;
             }
         }
         Ok(())
     }
 }
 
-/// Everything but unreserved characters (RFC 3986, section 2.3) percent-encoded.
-fn encode(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+/// Writes a text with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded.
+///
+/// # Errors
+///
+/// Those of what is written to.
+pub fn percent_encode(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     for octet in text.bytes() {
         if octet.is_ascii_alphanumeric() || b"-._~".contains(&octet) {
             write!(f, "{}", char::from(octet))?;

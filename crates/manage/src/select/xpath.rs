@@ -110,7 +110,7 @@ pub fn with_module_names<'a>(
 
 /// A piece of an expression (XPath 1.0, section 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// A name, with its prefix where it has one.
     Name(&'a str),
     /// A number.
@@ -122,7 +122,7 @@ pub(super) enum Token<'a> {
 }
 
 /// Splits an expression into its pieces, each with where it begins.
-pub(super) fn tokens(expression: &str) -> Result<Vec<(usize, Token<'_>)>, XpathError> {
+pub(crate) fn tokens(expression: &str) -> Result<Vec<(usize, Token<'_>)>, XpathError> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(rest) = expression.get(at..).filter(|rest| !rest.is_empty()) {

@@ -1,6 +1,9 @@
 //! Trees as XML (RFC 7950, section 7 and 9).
 
+use std::borrow::Cow;
+
 use crate::schema::{Definition, Kind, Schema, Type};
+use crate::select::{Token, tokens};
 use crate::tree::{Content, Node};
 
 /// Writes nodes at the end of a text. Each element declares its namespace where it is not that of
@@ -21,15 +24,16 @@ fn element(out: &mut String, schema: &Schema, node: &Node, within: Option<&str>)
     }
     match &node.content {
         Content::Value(value) => {
+            let value = if prefixed(definition) { qualified(value) } else { value.as_ref().into() };
             if prefixed(definition) {
-                declare_prefixes(out, schema, value);
+                declare_prefixes(out, schema, &value);
             }
             if value.is_empty() {
                 out.push_str("/>");
                 return;
             }
             out.push('>');
-            text(out, value);
+            text(out, &value);
         }
         Content::Inner(children) if children.is_empty() => {
             out.push_str("/>");
@@ -51,6 +55,36 @@ fn element(out: &mut String, schema: &Schema, node: &Node, within: Option<&str>)
 
 const fn prefixed(definition: &Definition) -> bool {
     matches!(definition.kind, Kind::Leaf(Type::Prefixed) | Kind::LeafList(Type::Prefixed))
+}
+
+/// A path with a prefix for every name: in JSON only the first of a module has one (RFC 7951,
+/// section 6.11). Anything else as it is.
+fn qualified(value: &str) -> Cow<'_, str> {
+    if !value.starts_with('/') {
+        return value.into();
+    }
+    let Ok(tokens) = tokens(value) else { return value.into() };
+    let mut out = String::new();
+    let mut written = 0;
+    let mut module = "";
+    for (nth, (at, token)) in tokens.iter().enumerate() {
+        let Token::Name(name) = token else { continue };
+        match name.split_once(':') {
+            Some((prefix, _)) => module = prefix,
+            None => {
+                let next = tokens.get(nth + 1).map(|(_, token)| *token);
+                if matches!(next, Some(Token::Symbol("(" | "::"))) || module.is_empty() {
+                    continue;
+                }
+                out.push_str(value.get(written..*at).unwrap_or_default());
+                out.push_str(module);
+                out.push(':');
+                written = *at;
+            }
+        }
+    }
+    out.push_str(value.get(written..).unwrap_or_default());
+    out.into()
 }
 
 /// Declares every module that is named as a prefix in a value, under its own name.

@@ -2,6 +2,7 @@
 
 mod access;
 mod netconf;
+mod push;
 mod restconf;
 mod scene;
 mod select;

@@ -112,6 +112,7 @@ fn ask_as(user: &str, request: &Request<'_>, published: Duration) -> Response {
         view: View { schema: schema(), datastore: &Fixed, access: &access },
         caller: &caller,
         operations: &Subscriptions,
+        base: "https://h",
         modified: UNIX_EPOCH + published,
         now: UNIX_EPOCH + Duration::from_secs(NOW),
     };

@@ -1,0 +1,190 @@
+//! What a batch of rows is to each kind of subscriber.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use observe::queue::Place;
+use observe::queue::row::Row;
+
+use super::World;
+use super::message::{Edit, edit};
+use crate::access::Access;
+use crate::operational;
+use crate::read::Encoding;
+use crate::schema::Schema;
+use crate::select::{Filter, Path, Step};
+use crate::tree::{Builder, Node};
+
+/// A batch, and how it was written so far.
+pub(super) struct Changes<'a> {
+    schema: &'static Schema,
+    world: &'a World<'a>,
+    /// Rows of different queues at a time, in the order in which they were completed.
+    waves: Vec<Vec<Arc<Row>>>,
+    gone: &'a [Arc<Place>],
+    /// Queues that were not there before.
+    fresh: BTreeSet<Arc<Place>>,
+    written: Vec<Class>,
+}
+
+/// The queues of rows, and the rows.
+type Wave = (BTreeSet<Arc<Place>>, Vec<Arc<Row>>);
+
+/// Subscribers for which the batch is the same.
+struct Class {
+    user: Box<str>,
+    filter: Option<Filter>,
+    encoding: Encoding,
+    /// None where it is nothing to them.
+    edits: Option<Arc<str>>,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(
+        schema: &'static Schema,
+        world: &'a World<'a>,
+        rows: &[Arc<Row>],
+        gone: &'a [Arc<Place>],
+        known: &BTreeSet<Arc<Place>>,
+    ) -> Self {
+        let mut waves: Vec<Wave> = Vec::new();
+        for row in rows {
+            // The wave behind that of the row before it of the same queue.
+            match waves.iter_mut().find(|(places, _)| !places.contains(&row.place)) {
+                Some((places, wave)) => {
+                    places.insert(row.place.clone());
+                    wave.push(row.clone());
+                }
+                None => waves.push((BTreeSet::from([row.place.clone()]), vec![row.clone()])),
+            }
+        }
+        let fresh = rows.iter().map(|row| row.place.clone()).filter(|place| !known.contains(place));
+        Self {
+            schema,
+            world,
+            fresh: fresh.collect(),
+            waves: waves.into_iter().map(|(_, wave)| wave).collect(),
+            gone,
+            written: Vec::new(),
+        }
+    }
+
+    /// The edits for a user with a filter; none where nothing of the batch is selected.
+    pub(super) fn of(
+        &mut self,
+        user: &str,
+        filter: Option<&Filter>,
+        encoding: Encoding,
+    ) -> Option<Arc<str>> {
+        let known = self.written.iter().find(|class| {
+            *class.user == *user && class.filter.as_ref() == filter && class.encoding == encoding
+        });
+        if let Some(class) = known {
+            return class.edits.clone();
+        }
+        let edits = self.write(user, filter, encoding);
+        self.written.push(Class {
+            user: user.into(),
+            filter: filter.cloned(),
+            encoding,
+            edits: edits.clone(),
+        });
+        edits
+    }
+
+    fn write(&self, user: &str, filter: Option<&Filter>, encoding: Encoding) -> Option<Arc<str>> {
+        let access = self.world.policy.access(user);
+        let mut out = String::new();
+        let mut number = 0;
+        for place in self.gone {
+            for (target, _) in self.selected(&access, filter, vec![empty(self.schema, place)?]) {
+                let target = &target;
+                edit(
+                    &mut out,
+                    self.schema,
+                    encoding,
+                    &Edit { number, operation: "delete", target, value: None },
+                );
+                number += 1;
+            }
+        }
+        let mut fresh = self.fresh.clone();
+        for wave in &self.waves {
+            let Some(top) = operational::interfaces(self.schema, self.world.interfaces, wave)
+            else {
+                continue;
+            };
+            for (target, value) in self.selected(&access, filter, vec![top]) {
+                let created = fresh.iter().any(|place| is_at(&target, place));
+                let operation = if created { "create" } else { "replace" };
+                let value = Some(&value);
+                let target = &target;
+                edit(&mut out, self.schema, encoding, &Edit { number, operation, target, value });
+                number += 1;
+            }
+            wave.iter().for_each(|row| {
+                fresh.remove(&row.place);
+            });
+        }
+        (number > 0).then(|| out.into())
+    }
+
+    /// The entries of queues that are left of a tree for a user with a filter, each with its path.
+    fn selected(
+        &self,
+        access: &Access<'_>,
+        filter: Option<&Filter>,
+        top: Vec<Node>,
+    ) -> Vec<(String, Node)> {
+        let seen = access.readable(top);
+        let seen = match filter {
+            None => seen,
+            Some(filter) => filter.of(self.schema, seen, None).unwrap_or_default(),
+        };
+        let mut found = Vec::new();
+        for root in &seen {
+            for interface in root.children() {
+                let telemetry = interface
+                    .children()
+                    .iter()
+                    .filter(|child| *child.definition.name == *"pfc-queue-telemetry");
+                for telemetry in telemetry {
+                    for queue in telemetry.children() {
+                        let steps = [root, interface, telemetry, queue].map(|node| Step {
+                            definition: node.definition,
+                            keys: node.key_values().map(|(_, value)| value.into()).collect(),
+                        });
+                        found.push((Path(steps.into()).to_string(), queue.clone()));
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Whether a path leads to a queue.
+fn is_at(target: &str, place: &Place) -> bool {
+    let encoded = |text: &str| {
+        let mut out = String::new();
+        // The same as a path is written with.
+        _ = crate::select::percent_encode(&mut out, text);
+        out
+    };
+    target.ends_with(&format!("/queue={}", encoded(&place.queue)))
+        && target.contains(&format!("/interface={}/", encoded(&place.interface)))
+}
+
+/// The tree around an entry of which there are only the names.
+fn empty(schema: &Schema, place: &Place) -> Option<Node> {
+    let definition = schema.top("ietf-interfaces", "interfaces")?;
+    let node = Builder::new(definition).inner("interface", |interface| {
+        interface.leaf("name", place.interface.clone()).inner(
+            "ietf-pfc-queue-telemetry:pfc-queue-telemetry",
+            |telemetry| {
+                telemetry.inner("queue", |queue| queue.leaf("queue-id", place.queue.clone()))
+            },
+        )
+    });
+    Some(node.build())
+}

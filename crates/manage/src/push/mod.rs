@@ -1,0 +1,610 @@
+//! Subscriptions to the operational datastore (RFC 8639, RFC 8641), as a state machine for every way
+//! in: the time, rows and what a user may read are arguments; messages come out in the order in which
+//! each subscriber is to get them.
+//!
+//! On change, each completed interval of a queue is one replacement of its whole entry: never a leaf
+//! by itself (QUE-pub.1). A subscriber sees what its user may read, cut to its filter, as in any other
+//! way in. What could not be sent is never a silent hole: a subscriber that does not read is
+//! suspended and told so, and gets the whole state when it goes on.
+// QUE-pub.2, QUE-sec.1
+
+mod change;
+mod message;
+mod request;
+mod state;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use observe::queue::Place;
+use observe::queue::row::Row;
+
+use crate::access::Policy;
+use crate::error::OperationError;
+use crate::operation::{Call, Caller, Store, Transport, View};
+use crate::operational::{Datastore, Interface};
+use crate::read::Encoding;
+use crate::schema::{Definition, Schema};
+use crate::select::Filter;
+use crate::tree::Node;
+
+use change::Changes;
+pub use message::{Message, Text};
+use request::Trigger;
+
+/// Bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Subscriptions, at most.
+    pub subscriptions_max: usize,
+    /// Subscriptions of one user, at most.
+    pub of_user_max: usize,
+    /// Octets that wait for one subscriber, at most. What many get alike is counted for each.
+    pub waiting_octets_max: usize,
+    /// The shortest period, in hundredths of a second.
+    pub period_min: u32,
+    /// How long a subscription may be suspended before it is ended.
+    pub suspended_max: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            subscriptions_max: 2048,
+            of_user_max: 1024,
+            waiting_octets_max: 8 << 20,
+            period_min: 10,
+            suspended_max: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// One that is never set.
+    pub monotonic: Duration,
+    /// The one on the wall.
+    pub wall: SystemTime,
+}
+
+/// What subscriptions are about.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// All that there is.
+    pub datastore: &'a dyn Datastore,
+    /// Who may read what.
+    pub policy: &'a Policy,
+    /// The interfaces of the rows.
+    pub interfaces: &'a [Interface],
+}
+
+/// What a subscription does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// It sends.
+    Active,
+    /// Its subscriber does not read; since then.
+    Suspended(Duration),
+}
+
+struct Subscription {
+    caller: Caller,
+    /// Where the subscriber reaches this server.
+    base: Box<str>,
+    encoding: Encoding,
+    filter: Option<Filter>,
+    trigger: Trigger,
+    stop: Option<SystemTime>,
+    condition: Condition,
+    waiting: std::collections::VecDeque<Message>,
+    waiting_octets: usize,
+    /// The number of the next patch.
+    patch: u64,
+    /// When the next periodic update is due, or the end of dampening.
+    due: Option<Duration>,
+    /// What has changed while it was dampened.
+    dampened: BTreeMap<Arc<Place>, Option<Arc<Row>>>,
+    sent: u64,
+    excluded: u64,
+}
+
+/// Everything that is selected for some subscribers, as text.
+struct Whole {
+    user: Box<str>,
+    filter: Option<Filter>,
+    encoding: Encoding,
+    rows_only: bool,
+    text: Arc<str>,
+}
+
+/// All subscriptions.
+pub struct Subscriptions {
+    schema: &'static Schema,
+    settings: Settings,
+    all: BTreeMap<u32, Subscription>,
+    next: u32,
+    /// The queues that there are, for telling a new one from one that is replaced.
+    known: std::collections::BTreeSet<Arc<Place>>,
+    /// Those with something new to send, or that are at their end.
+    ready: std::collections::BTreeSet<u32>,
+    /// What is left to send of subscriptions that have ended.
+    ended: BTreeMap<u32, Vec<Message>>,
+}
+
+/// The path under which RESTCONF has the stream of a subscription.
+pub fn path(id: u32) -> String {
+    format!("{}/subscriptions/{id}", crate::restconf::ROOT)
+}
+
+impl Subscriptions {
+    /// None.
+    pub fn new(schema: &'static Schema, settings: Settings) -> Self {
+        Self {
+            schema,
+            settings,
+            all: BTreeMap::new(),
+            next: 1,
+            known: Default::default(),
+            ready: Default::default(),
+            ended: BTreeMap::new(),
+        }
+    }
+
+    /// Whether an operation is one of these.
+    pub fn has(operation: &Definition) -> bool {
+        matches!(
+            (&*operation.module.name, &*operation.name),
+            (
+                "ietf-subscribed-notifications",
+                "establish-subscription"
+                    | "modify-subscription"
+                    | "delete-subscription"
+                    | "kill-subscription"
+            ) | ("ietf-yang-push", "resync-subscription")
+        )
+    }
+
+    /// Carries out an operation and gives its output. The messages that it causes come after.
+    ///
+    /// # Errors
+    ///
+    /// It is refused, and nothing has changed.
+    pub fn call(
+        &mut self,
+        call: &Call<'_>,
+        world: &World<'_>,
+        now: Now,
+    ) -> Result<Vec<Node>, OperationError> {
+        match &*call.input.definition.name {
+            "establish-subscription" => self.establish(call, world, now),
+            "modify-subscription" => self.modify(call, world, now),
+            "delete-subscription" => {
+                let id = self.own(call)?;
+                self.forget(id);
+                Ok(Vec::new())
+            }
+            "kill-subscription" => {
+                let id = request::id(call.input)?;
+                if !self.all.contains_key(&id) {
+                    return Err(request::no_such(call.input, id));
+                }
+                self.end(id, Some("no-such-subscription"), now);
+                Ok(Vec::new())
+            }
+            _ => {
+                let id = self.own(call)?;
+                let changes = self.all.get(&id).is_some_and(|found| found.trigger.on_change());
+                if !changes {
+                    return Err(request::no_such(call.input, id));
+                }
+                self.update(&[id], world, now, false);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// The subscription that the caller names, where it is the caller's own.
+    fn own(&self, call: &Call<'_>) -> Result<u32, OperationError> {
+        let id = request::id(call.input)?;
+        let found = self.all.get(&id).filter(|found| found.caller == *call.caller);
+        found.map(|_| id).ok_or_else(|| request::no_such(call.input, id))
+    }
+
+    fn establish(
+        &mut self,
+        call: &Call<'_>,
+        world: &World<'_>,
+        now: Now,
+    ) -> Result<Vec<Node>, OperationError> {
+        let of_user =
+            self.all.values().filter(|found| found.caller.user == call.caller.user).count();
+        let full = |found: usize, max: usize, whose: &str| {
+            request::refused(
+                self.schema,
+                call.input,
+                "ietf-subscribed-notifications:insufficient-resources",
+                format!("{found} subscriptions{whose}, expected at most {max}"),
+            )
+        };
+        if self.all.len() >= self.settings.subscriptions_max {
+            return Err(full(self.all.len(), self.settings.subscriptions_max, ""));
+        }
+        if of_user >= self.settings.of_user_max {
+            return Err(full(of_user, self.settings.of_user_max, " of the user"));
+        }
+        let wanted = request::establish(self.schema, &self.settings, call, now)?;
+        let output = state::established(self.schema, call.input.definition)?;
+        let id = self.next;
+        // Numbers come again after four thousand million; one that is taken is passed over.
+        self.next = self.next.checked_add(1).unwrap_or(1);
+        if self.all.contains_key(&id) {
+            return self.establish(call, world, now);
+        }
+        let first = wanted.trigger.first(now);
+        let begin = wanted.trigger.begins_with_update();
+        self.all.insert(
+            id,
+            Subscription {
+                caller: call.caller.clone(),
+                base: call.base.into(),
+                encoding: wanted.encoding,
+                filter: wanted.filter,
+                trigger: wanted.trigger,
+                stop: wanted.stop,
+                condition: Condition::Active,
+                waiting: Default::default(),
+                waiting_octets: 0,
+                patch: 0,
+                due: first,
+                dampened: BTreeMap::new(),
+                sent: 0,
+                excluded: 0,
+            },
+        );
+        if begin {
+            self.update(&[id], world, now, false);
+        }
+        self.ready.insert(id);
+        let uri = call.caller.transport == Transport::Restconf;
+        Ok(output(id, uri.then(|| format!("{}{}", call.base, path(id)))))
+    }
+
+    fn modify(
+        &mut self,
+        call: &Call<'_>,
+        world: &World<'_>,
+        now: Now,
+    ) -> Result<Vec<Node>, OperationError> {
+        let id = self.own(call)?;
+        let Some(found) = self.all.get(&id) else { return Err(request::no_such(call.input, id)) };
+        let wanted = request::modify(self.schema, &self.settings, call, found.trigger, now)?;
+        let Some(found) = self.all.get_mut(&id) else { return Ok(Vec::new()) };
+        if let Some(filter) = wanted.filter {
+            found.filter = filter;
+        }
+        if let Some(stop) = wanted.stop {
+            found.stop = Some(stop);
+        }
+        if let Some(trigger) = wanted.trigger {
+            found.trigger = trigger;
+            found.due = trigger.first(now);
+        }
+        // What is selected can be something else now: the whole of it goes first.
+        if found.trigger.on_change() {
+            self.update(&[id], world, now, false);
+        }
+        Ok(Vec::new())
+    }
+
+    /// Rows were published, and queues went away, in this order.
+    pub fn published(
+        &mut self,
+        rows: &[Arc<Row>],
+        gone: &[Arc<Place>],
+        world: &World<'_>,
+        now: Now,
+    ) {
+        let gone: Vec<Arc<Place>> =
+            gone.iter().filter(|place| self.known.remove(*place)).cloned().collect();
+        let mut changes = Changes::new(self.schema, world, rows, &gone, &self.known);
+        self.known.extend(rows.iter().map(|row| row.place.clone()));
+        let ids: Vec<u32> = self.all.keys().copied().collect();
+        for id in ids {
+            let Some(found) = self.all.get_mut(&id) else { continue };
+            let Trigger::OnChange { dampening, .. } = found.trigger else { continue };
+            if found.condition != Condition::Active {
+                found.excluded = found.excluded.saturating_add(1);
+                continue;
+            }
+            if found.due.is_some() {
+                found.dampened.extend(gone.iter().map(|place| (place.clone(), None)));
+                found
+                    .dampened
+                    .extend(rows.iter().map(|row| (row.place.clone(), Some(row.clone()))));
+                continue;
+            }
+            let Some(body) = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding)
+            else {
+                continue;
+            };
+            let text = message::change(found.encoding, id, found.patch, body);
+            found.patch = found.patch.wrapping_add(1);
+            if !dampening.is_zero() {
+                found.due = Some(now.monotonic.saturating_add(dampening));
+            }
+            self.send(id, text, now);
+        }
+    }
+
+    /// Rows went by that nobody has: who follows changes gets everything as it is now.
+    pub fn missed(&mut self, rows: &[Arc<Row>], world: &World<'_>, now: Now) {
+        self.known = rows.iter().map(|row| row.place.clone()).collect();
+        let ids: Vec<u32> = self
+            .all
+            .iter()
+            .filter(|(_, found)| found.trigger.on_change() && found.condition == Condition::Active)
+            .map(|(id, _)| *id)
+            .collect();
+        self.update(&ids, world, now, true);
+    }
+
+    /// Does what is due, and says when something is due next.
+    pub fn advance(&mut self, world: &World<'_>, now: Now) -> Option<Duration> {
+        let ids: Vec<u32> = self.all.keys().copied().collect();
+        let mut updates = Vec::new();
+        for id in ids {
+            let Some(found) = self.all.get_mut(&id) else { continue };
+            if found.stop.is_some_and(|stop| stop <= now.wall) {
+                self.end(id, None, now);
+                continue;
+            }
+            if let Condition::Suspended(since) = found.condition {
+                if now.monotonic.saturating_sub(since) >= self.settings.suspended_max {
+                    self.end(id, Some("suspension-timeout"), now);
+                }
+                continue;
+            }
+            if found.due.is_none_or(|due| due > now.monotonic) {
+                continue;
+            }
+            match found.trigger {
+                Trigger::Periodic { .. } => {
+                    found.due = found.trigger.next(found.due, now);
+                    updates.push(id);
+                }
+                Trigger::OnChange { .. } => self.flush(id, world, now),
+            }
+        }
+        self.update(&updates, world, now, false);
+        self.next_due(now)
+    }
+
+    /// Sends what was dampened.
+    fn flush(&mut self, id: u32, world: &World<'_>, now: Now) {
+        let Some(found) = self.all.get_mut(&id) else { return };
+        found.due = None;
+        let dampened = std::mem::take(&mut found.dampened);
+        let rows: Vec<Arc<Row>> = dampened.values().flatten().cloned().collect();
+        let gone: Vec<Arc<Place>> = dampened
+            .iter()
+            .filter(|(_, row)| row.is_none())
+            .map(|(place, _)| place.clone())
+            .collect();
+        let mut changes = Changes::new(self.schema, world, &rows, &gone, &self.known);
+        let body = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding);
+        let Some(body) = body else { return };
+        let text = message::change(found.encoding, id, found.patch, body);
+        found.patch = found.patch.wrapping_add(1);
+        if let Trigger::OnChange { dampening, .. } = found.trigger {
+            found.due = Some(now.monotonic.saturating_add(dampening));
+        }
+        self.send(id, text, now);
+    }
+
+    fn next_due(&self, now: Now) -> Option<Duration> {
+        self.all
+            .values()
+            .flat_map(|found| {
+                let suspended = match found.condition {
+                    Condition::Active => None,
+                    Condition::Suspended(since) => {
+                        Some(since.saturating_add(self.settings.suspended_max))
+                    }
+                };
+                let due = found.due.filter(|_| suspended.is_none());
+                let stop = found.stop.map(|stop| {
+                    let left = stop.duration_since(now.wall).unwrap_or_default();
+                    now.monotonic.saturating_add(left)
+                });
+                [suspended, due, stop]
+            })
+            .flatten()
+            .min()
+    }
+
+    /// Sends everything that is selected, as it is now.
+    fn update(&mut self, ids: &[u32], world: &World<'_>, now: Now, incomplete: bool) {
+        let mut written: Vec<Whole> = Vec::new();
+        for id in ids {
+            let Some(found) = self.all.get(id) else { continue };
+            let rows_only = found.trigger.on_change();
+            let known = written.iter().find(|whole| {
+                whole.user == found.caller.user
+                    && whole.filter == found.filter
+                    && whole.encoding == found.encoding
+                    && whole.rows_only == rows_only
+            });
+            let contents = known.map(|whole| whole.text.clone()).unwrap_or_else(|| {
+                let access = world.policy.access(&found.caller.user);
+                let view =
+                    View { schema: self.schema, datastore: world.datastore, access: &access };
+                let filter = found.filter.as_ref();
+                let top = view.top(Store::Operational, |definition| {
+                    (!rows_only || &*definition.name == "interfaces")
+                        && filter.is_none_or(|filter| filter.may_select(definition))
+                });
+                let nodes = match filter {
+                    None => top,
+                    // It was evaluated when it came: what fails now selects nothing.
+                    Some(filter) => filter.of(self.schema, top, None).unwrap_or_default(),
+                };
+                let text = message::contents(self.schema, found.encoding, &nodes);
+                written.push(Whole {
+                    user: found.caller.user.clone(),
+                    filter: found.filter.clone(),
+                    encoding: found.encoding,
+                    rows_only,
+                    text: text.clone(),
+                });
+                text
+            });
+            let Some(found) = self.all.get_mut(id) else { continue };
+            // What is in it has not to be sent again.
+            found.dampened.clear();
+            if rows_only {
+                found.due = None;
+                if let Trigger::OnChange { dampening, .. } = found.trigger
+                    && !dampening.is_zero()
+                {
+                    found.due = Some(now.monotonic.saturating_add(dampening));
+                }
+            }
+            let text = message::update(found.encoding, *id, contents, incomplete);
+            self.send(*id, text, now);
+        }
+    }
+
+    fn send(&mut self, id: u32, text: Text, now: Now) {
+        let Some(found) = self.all.get_mut(&id) else { return };
+        let octets = text.len();
+        if found.waiting_octets > 0
+            && found.waiting_octets.saturating_add(octets) > self.settings.waiting_octets_max
+        {
+            // What waits goes out; what does not is made good by the whole when it goes on.
+            found.condition = Condition::Suspended(now.monotonic);
+            found.excluded = found.excluded.saturating_add(1);
+            found.dampened.clear();
+            let told = message::notice(
+                self.schema,
+                found.encoding,
+                "subscription-suspended",
+                id,
+                Some("unsupportable-volume"),
+            );
+            found.push(Message { text: told, wall: now.wall, counted: false });
+        } else {
+            found.push(Message { text, wall: now.wall, counted: true });
+        }
+        self.ready.insert(id);
+    }
+
+    /// The next message for a subscriber; none where nothing waits. A subscription that was suspended
+    /// goes on once all that waited is taken.
+    pub fn take(&mut self, id: u32, world: &World<'_>, now: Now) -> Option<Message> {
+        if let Some(left) = self.ended.get_mut(&id) {
+            let message = (!left.is_empty()).then(|| left.remove(0));
+            if left.is_empty() {
+                self.ended.remove(&id);
+            }
+            return message;
+        }
+        let found = self.all.get_mut(&id)?;
+        if found.waiting.is_empty() && matches!(found.condition, Condition::Suspended(_)) {
+            found.condition = Condition::Active;
+            let periodic = !found.trigger.on_change();
+            if periodic {
+                found.due = found.trigger.next(found.due, now);
+            }
+            let told =
+                message::notice(self.schema, found.encoding, "subscription-resumed", id, None);
+            found.push(Message { text: told, wall: now.wall, counted: false });
+            self.update(&[id], world, now, false);
+        }
+        let found = self.all.get_mut(&id)?;
+        let message = found.waiting.pop_front()?;
+        found.waiting_octets = found.waiting_octets.saturating_sub(message.text.len());
+        found.sent = found.sent.saturating_add(u64::from(message.counted));
+        Some(message)
+    }
+
+    /// Whether a subscription has come to its end and has nothing left to say.
+    pub fn over(&self, id: u32) -> bool {
+        !self.all.contains_key(&id) && !self.ended.contains_key(&id)
+    }
+
+    /// Those for which there is something to take, or that have ended, since this was asked last.
+    pub fn ready(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.ready).into_iter().collect()
+    }
+
+    /// Whose a subscription is, and how its messages are written.
+    pub fn owner(&self, id: u32) -> Option<(&Caller, Encoding)> {
+        self.all.get(&id).map(|found| (&found.caller, found.encoding))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// A way in is closed: its subscriptions are, too, without a word.
+    pub fn closed(&mut self, transport: Transport) {
+        let ids: Vec<u32> = self
+            .all
+            .iter()
+            .filter(|(_, found)| found.caller.transport == transport)
+            .map(|(id, _)| *id)
+            .collect();
+        ids.into_iter().for_each(|id| self.forget(id));
+    }
+
+    /// The reader of a subscription has gone: it ends without a word.
+    pub fn forget(&mut self, id: u32) {
+        self.all.remove(&id);
+        self.ended.remove(&id);
+        self.ready.insert(id);
+    }
+
+    /// Ends a subscription; what waits goes out, and then why.
+    fn end(&mut self, id: u32, reason: Option<&str>, now: Now) {
+        let Some(mut found) = self.all.remove(&id) else { return };
+        let mut left: Vec<Message> = found.waiting.drain(..).collect();
+        if let Some(reason) = reason {
+            let text = message::notice(
+                self.schema,
+                found.encoding,
+                "subscription-terminated",
+                id,
+                Some(reason),
+            );
+            left.push(Message { text, wall: now.wall, counted: false });
+        }
+        if !left.is_empty() {
+            self.ended.insert(id, left);
+        }
+        self.ready.insert(id);
+    }
+
+    /// A top-level node that tells of subscriptions; none for any other definition.
+    pub fn top(&self, definition: &'static Definition, user: Option<&str>) -> Option<Node> {
+        match &*definition.name {
+            "subscriptions" => Some(state::subscriptions(definition, &self.all, user)),
+            "system-capabilities" => Some(state::capabilities(definition, &self.settings)),
+            _ => None,
+        }
+    }
+}
+
+impl Subscription {
+    fn push(&mut self, message: Message) {
+        self.waiting_octets = self.waiting_octets.saturating_add(message.text.len());
+        self.waiting.push_back(message);
+    }
+}

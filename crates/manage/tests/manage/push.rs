@@ -1,0 +1,584 @@
+//! Subscriptions, message by message.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use manage::access::{Action, Group, Pattern, Policy, Rule, RuleList, Subject};
+use manage::error::{OperationError, write_json};
+use manage::json;
+use manage::operation::{Body, Call, Caller, Transport};
+use manage::operational::{self, Datastore, Interface};
+use manage::push::{Now, Settings, Subscriptions, World};
+use manage::read::{Encoding, What};
+use manage::schema::Definition;
+use manage::tree::Node;
+use manage::xml::{self, Element};
+use observe::queue::row::Row;
+use serde_json::{Value, json};
+
+use super::scene::{interface, row, schema};
+
+struct Rows {
+    rows: RefCell<Vec<Arc<Row>>>,
+    interfaces: Vec<Interface>,
+}
+
+impl Datastore for Rows {
+    fn top(&self, definition: &'static Definition) -> Option<Node> {
+        (&*definition.name == "interfaces")
+            .then(|| operational::interfaces(schema(), &self.interfaces, &self.rows.borrow()))?
+    }
+}
+
+fn policy() -> Policy {
+    let rule = |path: Option<&str>, action| Rule {
+        name: "rule".into(),
+        module: None,
+        subject: path
+            .map_or(Subject::All, |path| Subject::Data(Pattern::read(schema(), path).expect(path))),
+        read: true,
+        exec: true,
+        action,
+    };
+    let list =
+        |group: &str, rules| RuleList { name: group.into(), groups: vec![group.into()], rules };
+    Policy {
+        groups: vec![
+            Group { name: "all".into(), users: vec!["alice".into(), "dave".into()] },
+            Group { name: "one".into(), users: vec!["carol".into()] },
+        ],
+        lists: vec![
+            list("all", vec![rule(None, Action::Permit)]),
+            list(
+                "one",
+                vec![
+                    rule(Some("/ietf-interfaces:interfaces/interface[name='e2']"), Action::Permit),
+                    rule(Some("/ietf-interfaces:interfaces/interface"), Action::Deny),
+                    rule(Some("/ietf-interfaces:interfaces"), Action::Permit),
+                ],
+            ),
+        ],
+        ..Policy::default()
+    }
+}
+
+struct Scene {
+    subscriptions: Subscriptions,
+    rows: Rows,
+    policy: Policy,
+    ms: u64,
+}
+
+const START: u64 = 1_793_318_400;
+
+impl Scene {
+    fn new(settings: Settings) -> Self {
+        let rows = ["e1", "e2"].map(|name| Arc::new(row(name, "q3", 1)));
+        let mut scene = Self {
+            subscriptions: Subscriptions::new(schema(), settings),
+            rows: Rows {
+                rows: RefCell::new(Vec::new()),
+                interfaces: vec![interface("e1"), interface("e2")],
+            },
+            policy: policy(),
+            ms: 0,
+        };
+        scene.publish(rows.to_vec());
+        scene
+    }
+
+    fn now(&self) -> Now {
+        let monotonic = Duration::from_millis(self.ms);
+        Now { monotonic, wall: UNIX_EPOCH + Duration::from_secs(START) + monotonic }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Subscriptions, &World<'_>, Now) -> T) -> T {
+        let now = self.now();
+        let world = World {
+            datastore: &self.rows,
+            policy: &self.policy,
+            interfaces: &self.rows.interfaces,
+        };
+        act(&mut self.subscriptions, &world, now)
+    }
+
+    fn publish(&mut self, rows: Vec<Arc<Row>>) {
+        for row in &rows {
+            let mut all = self.rows.rows.borrow_mut();
+            all.retain(|other| other.place != row.place);
+            all.push(row.clone());
+        }
+        self.with(|subscriptions, world, now| subscriptions.published(&rows, &[], world, now));
+    }
+
+    fn call(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        input: &Value,
+    ) -> Result<Value, OperationError> {
+        let module = if name == "resync-subscription" {
+            "ietf-yang-push"
+        } else {
+            "ietf-subscribed-notifications"
+        };
+        let operation = manage::schema::find(schema().rpcs(), module, name).expect("an operation");
+        let text = json!({format!("{module}:input"): input}).to_string();
+        let node = schema().read_restconf_input(operation, Encoding::Json, &text).expect("valid");
+        let policy = self.policy.clone();
+        let access = policy.access(&caller.user);
+        let encoding = match caller.transport {
+            Transport::Restconf => Encoding::Json,
+            Transport::Netconf(_) => Encoding::Xml,
+        };
+        let call = Call {
+            caller,
+            access: &access,
+            input: &node,
+            body: Body::Json(input),
+            base: "https://h:8443",
+            encoding,
+        };
+        let output =
+            self.with(|subscriptions, world, now| subscriptions.call(&call, world, now))?;
+        Ok(serde_json::from_str(&json::object(&output)).expect("JSON"))
+    }
+
+    fn establish(
+        &mut self,
+        user: &str,
+        trigger: Value,
+        more: Value,
+    ) -> Result<u32, OperationError> {
+        self.establish_by(&of(user), trigger, more)
+    }
+
+    fn establish_by(
+        &mut self,
+        caller: &Caller,
+        trigger: Value,
+        more: Value,
+    ) -> Result<u32, OperationError> {
+        let mut input = json!({"ietf-yang-push:datastore": "ietf-datastores:operational"});
+        for part in [trigger, more] {
+            for (name, value) in part.as_object().expect("an object") {
+                input[name] = value.clone();
+            }
+        }
+        let output = self.call(caller, "establish-subscription", &input)?;
+        let id = output["ietf-subscribed-notifications:id"].as_u64().expect("a number");
+        if caller.transport == Transport::Restconf {
+            assert_eq!(
+                output["ietf-restconf-subscribed-notifications:uri"],
+                format!("https://h:8443/restconf/subscriptions/{id}")
+            );
+        }
+        Ok(u32::try_from(id).expect("a number"))
+    }
+
+    /// The next message, valid, without its envelope.
+    fn next(&mut self, id: u32) -> Option<Value> {
+        let message = self.with(|subscriptions, world, now| subscriptions.take(id, world, now))?;
+        let document: Value = serde_json::from_str(&message.document()).expect("JSON");
+        let inner =
+            document["ietf-restconf:notification"].as_object().expect("an envelope").clone();
+        assert!(inner["eventTime"].as_str().is_some_and(|time| time.ends_with('Z')), "{inner:?}");
+        let text = format!("{{{}}}", message.content());
+        schema().read(Encoding::Json, What::Notification, &text).expect("valid");
+        Some(serde_json::from_str(&text).expect("JSON"))
+    }
+
+    fn all(&mut self, id: u32) -> Vec<Value> {
+        std::iter::from_fn(|| self.next(id)).collect()
+    }
+
+    fn later(&mut self, ms: u64) -> Option<u64> {
+        self.ms += ms;
+        let due = self.with(|subscriptions, world, now| subscriptions.advance(world, now));
+        due.map(|due| u64::try_from(due.as_millis()).expect("soon"))
+    }
+}
+
+fn of(user: &str) -> Caller {
+    Caller { user: user.into(), transport: Transport::Restconf }
+}
+
+fn on_change() -> Value {
+    json!({"ietf-yang-push:on-change": {}})
+}
+
+fn periodic(period: u32) -> Value {
+    json!({"ietf-yang-push:periodic": {"period": period}})
+}
+
+fn edits(message: &Value) -> Vec<Value> {
+    message["ietf-yang-push:push-change-update"]["datastore-changes"]["yang-patch"]["edit"]
+        .as_array()
+        .unwrap_or_else(|| panic!("no change: {message}"))
+        .clone()
+}
+
+fn kind(message: &Value) -> String {
+    let name = message.as_object().and_then(|object| object.keys().next()).expect("a name");
+    name.split_once(':').expect("a module").1.to_owned()
+}
+
+fn kinds(messages: &[Value]) -> Vec<String> {
+    messages.iter().map(kind).collect()
+}
+
+fn app_tag(refused: OperationError) -> String {
+    refused.app_tag.clone().map_or_else(|| format!("none: {refused}"), |tag| tag.to_string())
+}
+
+// QUE-pub.1
+#[test]
+fn each_completed_interval_is_one_replacement_of_the_whole_entry() {
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("alice", on_change(), json!({})).expect("established");
+    let first = scene.next(id).expect("everything first");
+    let entries = &first["ietf-yang-push:push-update"]["datastore-contents"]["ietf-interfaces:interfaces"]
+        ["interface"];
+    assert_eq!(entries.as_array().map(Vec::len), Some(2));
+    scene.publish(vec![
+        Arc::new(row("e1", "q3", 2)),
+        Arc::new(row("e1", "q3", 3)),
+        Arc::new(row("e1", "q/4", 1)),
+    ]);
+    let all = scene.all(id);
+    assert_eq!(kinds(&all), ["push-change-update"]);
+    let edits = edits(&all[0]);
+    let told: Vec<_> = edits
+        .iter()
+        .map(|edit| {
+            (
+                edit["operation"].as_str().expect("one"),
+                edit["value"]["ietf-pfc-queue-telemetry:queue"][0]["interval-id"]
+                    .as_str()
+                    .expect("one"),
+            )
+        })
+        .collect();
+    assert_eq!(told, [("create", "1"), ("replace", "2"), ("replace", "3")]);
+    assert_eq!(
+        edits[1]["target"],
+        "/ietf-interfaces:interfaces/interface=e1/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue=q3"
+    );
+    assert!(edits[0]["target"].as_str().expect("a path").ends_with("/queue=q%2F4"));
+    let value = edits[1]["value"]["ietf-pfc-queue-telemetry:queue"][0]
+        .as_object()
+        .expect("an entry")
+        .clone();
+    assert_eq!(value.len(), 12, "{value:?}");
+    assert_eq!(scene.next(id), None);
+    let place = row("e1", "q/4", 1).place;
+    scene.rows.rows.borrow_mut().retain(|row| row.place != place);
+    scene.with(|subscriptions, world, now| subscriptions.published(&[], &[place], world, now));
+    let gone = edits_of(&mut scene, id);
+    assert_eq!(
+        (gone.len(), &gone[0]["operation"], gone[0].get("value")),
+        (1, &json!("delete"), None)
+    );
+}
+
+fn edits_of(scene: &mut Scene, id: u32) -> Vec<Value> {
+    edits(&scene.next(id).expect("a message"))
+}
+
+#[test]
+fn without_sync_only_changes_come() {
+    let mut scene = Scene::new(Settings::default());
+    let trigger = json!({"ietf-yang-push:on-change": {"sync-on-start": false}});
+    let id = scene.establish("alice", trigger, json!({})).expect("established");
+    assert_eq!(scene.next(id), None);
+    scene.publish(vec![Arc::new(row("e2", "q3", 2))]);
+    assert_eq!(edits_of(&mut scene, id).len(), 1);
+}
+
+// QUE-sec.1
+#[test]
+fn a_subscriber_hears_of_nothing_that_its_user_may_not_read() {
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("carol", on_change(), json!({})).expect("established");
+    let first = scene.next(id).expect("an update").to_string();
+    assert!(first.contains("\"e2\"") && !first.contains("\"e1\""), "{first}");
+    scene.publish(vec![Arc::new(row("e1", "q3", 2))]);
+    assert_eq!(scene.next(id), None);
+    scene.publish(vec![Arc::new(row("e1", "q3", 3)), Arc::new(row("e2", "q3", 2))]);
+    assert_eq!(edits_of(&mut scene, id).len(), 1);
+    // Rules that are read anew hold at once.
+    scene.policy = Policy::default();
+    scene.publish(vec![Arc::new(row("e2", "q3", 3))]);
+    assert_eq!(scene.next(id), None);
+}
+
+#[test]
+fn filters_cut_what_is_sent() {
+    let mut scene = Scene::new(Settings::default());
+    let subtree = json!({"ietf-yang-push:datastore-subtree-filter": {"ietf-interfaces:interfaces": {"interface": [{"name": "e2"}]}}});
+    let xpath = json!({"ietf-yang-push:datastore-xpath-filter": "/ietf-interfaces:interfaces/interface[name='e2']/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue/backlog-ns"});
+    for (filter, leaves) in [(subtree, 12), (xpath, 2)] {
+        let id = scene.establish("alice", on_change(), filter.clone()).expect("established");
+        let first = scene.next(id).expect("an update").to_string();
+        assert!(first.contains("\"e2\"") && !first.contains("\"e1\""), "{first}");
+        scene.publish(vec![Arc::new(row("e1", "q3", 2)), Arc::new(row("e2", "q3", 2))]);
+        let edits = edits_of(&mut scene, id);
+        assert_eq!(edits.len(), 1);
+        let entry = edits[0]["value"]["ietf-pfc-queue-telemetry:queue"][0]
+            .as_object()
+            .expect("an entry")
+            .clone();
+        assert_eq!(entry.len(), leaves, "{filter}: {entry:?}");
+    }
+}
+
+#[test]
+fn periods_are_kept_and_what_went_by_is_left_out() {
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("alice", periodic(100), json!({})).expect("established");
+    assert_eq!(kinds(&scene.all(id)), ["push-update"]);
+    assert_eq!(scene.later(999), Some(1000));
+    assert_eq!(scene.next(id), None);
+    assert_eq!(scene.later(1), Some(2000));
+    assert_eq!(kinds(&scene.all(id)), ["push-update"]);
+    assert_eq!(scene.later(3500), Some(5000));
+    assert_eq!(kinds(&scene.all(id)), ["push-update"]);
+    // Changes are nothing to it.
+    scene.publish(vec![Arc::new(row("e2", "q3", 2))]);
+    assert_eq!(scene.next(id), None);
+    let anchored =
+        json!({"ietf-yang-push:periodic": {"period": 1000, "anchor-time": "2000-01-01T00:00:03Z"}});
+    let id = scene.establish("alice", anchored, json!({})).expect("established");
+    assert_eq!(scene.next(id), None, "not before its time");
+}
+
+#[test]
+fn dampened_changes_come_as_the_last_of_each() {
+    let mut scene = Scene::new(Settings::default());
+    let trigger = json!({"ietf-yang-push:on-change": {"dampening-period": 100}});
+    let id = scene.establish("alice", trigger, json!({})).expect("established");
+    assert_eq!(kinds(&scene.all(id)), ["push-update"]);
+    for interval in 2..5 {
+        scene.publish(vec![Arc::new(row("e1", "q3", interval))]);
+    }
+    assert_eq!(scene.next(id), None);
+    assert_eq!(scene.later(1000), Some(2000));
+    let edits = edits_of(&mut scene, id);
+    assert_eq!(
+        (edits.len(), &edits[0]["value"]["ietf-pfc-queue-telemetry:queue"][0]["interval-id"]),
+        (1, &json!("4"))
+    );
+    assert_eq!(scene.later(1000), None, "nothing has changed");
+    scene.publish(vec![Arc::new(row("e1", "q3", 5))]);
+    assert_eq!(edits_of(&mut scene, id).len(), 1);
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_is_suspended_and_then_gets_everything() {
+    let settings = Settings { waiting_octets_max: 4000, ..Settings::default() };
+    let mut scene = Scene::new(settings);
+    let id = scene.establish("alice", on_change(), json!({})).expect("established");
+    let other = scene.establish("alice", on_change(), json!({})).expect("established");
+    for interval in 2..40 {
+        scene.publish(vec![Arc::new(row("e1", "q3", interval))]);
+        assert!(!scene.all(other).is_empty(), "the other goes on");
+    }
+    let state = scene
+        .subscriptions
+        .top(schema().top("ietf-subscribed-notifications", "subscriptions").expect("there"), None)
+        .expect("made");
+    let shown = json::object(&[state]);
+    assert!(
+        shown.contains("\"state\":\"suspended\"") && shown.contains("\"state\":\"active\""),
+        "{shown}"
+    );
+    schema().read(Encoding::Json, What::Datastore, &shown).expect("valid");
+    let all = scene.all(id);
+    let kinds = kinds(&all);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "subscription-suspended").count(), 1);
+    assert_eq!(
+        kinds[kinds.len() - 3..],
+        ["subscription-suspended", "subscription-resumed", "push-update"]
+    );
+    assert!(all.last().expect("one").to_string().contains("\"39\""));
+    scene.publish(vec![Arc::new(row("e1", "q3", 40))]);
+    assert_eq!(edits_of(&mut scene, id).len(), 1, "and goes on");
+}
+
+#[test]
+fn one_that_never_reads_is_ended() {
+    let settings = Settings { waiting_octets_max: 2000, ..Settings::default() };
+    let mut scene = Scene::new(settings);
+    let id = scene.establish("alice", on_change(), json!({})).expect("established");
+    for interval in 2..40 {
+        scene.publish(vec![Arc::new(row("e1", "q3", interval))]);
+    }
+    assert_eq!(scene.later(59_999), Some(60_000));
+    assert!(!scene.subscriptions.over(id));
+    scene.later(1);
+    assert!(scene.subscriptions.is_empty());
+    let kinds = kinds(&scene.all(id));
+    assert_eq!(kinds[kinds.len() - 2..], ["subscription-suspended", "subscription-terminated"]);
+    assert!(scene.subscriptions.over(id));
+}
+
+#[test]
+fn rows_that_went_by_are_made_good_and_said() {
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("alice", on_change(), json!({})).expect("established");
+    scene.all(id);
+    let rows = scene.rows.rows.borrow().clone();
+    scene.with(|subscriptions, world, now| subscriptions.missed(&rows, world, now));
+    let all = scene.all(id);
+    assert_eq!(kinds(&all), ["push-update"]);
+    assert_eq!(all[0]["ietf-yang-push:push-update"]["incomplete-update"], json!([null]));
+}
+
+#[test]
+fn what_cannot_be_granted_is_refused_with_its_reason() {
+    let settings = Settings { subscriptions_max: 3, of_user_max: 2, ..Settings::default() };
+    let mut scene = Scene::new(settings);
+    let push = |name: &str| format!("ietf-yang-push:{name}");
+    let subscribed = |name: &str| format!("ietf-subscribed-notifications:{name}");
+    for (trigger, more, expected) in [
+        (periodic(9), json!({}), push("period-unsupported")),
+        (
+            on_change(),
+            json!({"ietf-yang-push:datastore": "ietf-datastores:running"}),
+            push("datastore-not-subscribable"),
+        ),
+        (
+            json!({"ietf-yang-push:on-change": {"excluded-change": ["create"]}}),
+            json!({}),
+            push("cant-exclude"),
+        ),
+        (
+            on_change(),
+            json!({"ietf-yang-push:datastore-subtree-filter": {"ietf-yang-library:yang-library": {}}}),
+            push("on-change-unsupported"),
+        ),
+        (
+            on_change(),
+            json!({"ietf-yang-push:datastore-xpath-filter": "//*//*"}),
+            subscribed("filter-unsupported"),
+        ),
+        (
+            on_change(),
+            json!({"ietf-yang-push:datastore-xpath-filter": "/y:a"}),
+            subscribed("filter-unsupported"),
+        ),
+    ] {
+        let refused = scene.establish("alice", trigger, more).expect_err(&expected);
+        let text = write_json(std::slice::from_ref(&refused));
+        assert!(text.contains(&format!("\"reason\":\"{expected}\"")), "{text}");
+        assert_eq!(app_tag(refused), expected);
+    }
+    let hint =
+        write_json(&[scene.establish("alice", periodic(9), json!({})).expect_err("too short")]);
+    assert!(hint.contains("\"period-hint\":10"), "{hint}");
+    let past = json!({"stop-time": "2026-01-01T00:00:00Z"});
+    assert_eq!(
+        scene.establish("alice", on_change(), past).expect_err("past").tag.word(),
+        "invalid-value"
+    );
+    let caller = Caller { user: "alice".into(), transport: Transport::Netconf(3) };
+    let json = json!({"encoding": "ietf-subscribed-notifications:encode-json"});
+    assert_eq!(
+        app_tag(scene.establish_by(&caller, on_change(), json).expect_err("not there")),
+        subscribed("encoding-unsupported")
+    );
+    let stream = scene.call(&of("alice"), "establish-subscription", &json!({"stream": "NETCONF"}));
+    assert_eq!(stream.expect_err("no stream").tag.word(), "invalid-value");
+    assert!(scene.subscriptions.is_empty());
+    for (user, granted) in
+        [("alice", true), ("alice", true), ("alice", false), ("dave", true), ("dave", false)]
+    {
+        let found = scene.establish(user, on_change(), json!({}));
+        assert_eq!(found.is_ok(), granted, "{user}");
+        if let Err(refused) = found {
+            assert_eq!(app_tag(refused), subscribed("insufficient-resources"));
+        }
+    }
+}
+
+#[test]
+fn only_its_own_subscriber_changes_a_subscription() {
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("alice", on_change(), json!({})).expect("established");
+    scene.all(id);
+    for name in ["delete-subscription", "resync-subscription"] {
+        let refused = scene.call(&of("dave"), name, &json!({"id": id})).expect_err("not his");
+        assert!(app_tag(refused).contains("no-such-subscription"));
+    }
+    scene.call(&of("alice"), "resync-subscription", &json!({"id": id})).expect("hers");
+    assert_eq!(kinds(&scene.all(id)), ["push-update"]);
+    let wanted = json!({"id": id, "ietf-yang-push:datastore": "ietf-datastores:operational", "ietf-yang-push:datastore-subtree-filter": {"ietf-interfaces:interfaces": {"interface": [{"name": "e2"}]}}, "ietf-yang-push:on-change": {}});
+    scene.call(&of("alice"), "modify-subscription", &wanted).expect("hers");
+    assert!(!scene.all(id)[0].to_string().contains("\"e1\""));
+    let other = json!({"id": id, "ietf-yang-push:datastore": "ietf-datastores:operational", "ietf-yang-push:periodic": {"period": 100}});
+    assert_eq!(
+        scene
+            .call(&of("alice"), "modify-subscription", &other)
+            .expect_err("another kind")
+            .tag
+            .word(),
+        "invalid-value"
+    );
+    scene.call(&of("alice"), "delete-subscription", &json!({"id": id})).expect("hers");
+    assert!(scene.subscriptions.over(id));
+    assert!(scene.subscriptions.ready().contains(&id), "its reader is told");
+    // And again: it works and delivers.
+    let id = scene.establish("alice", on_change(), json!({})).expect("established");
+    assert_eq!(kinds(&scene.all(id)), ["push-update"]);
+    scene.call(&of("dave"), "kill-subscription", &json!({"id": id})).expect("whoever may call it");
+    assert_eq!(kinds(&scene.all(id)), ["subscription-terminated"]);
+    assert!(scene.subscriptions.over(id));
+}
+
+#[test]
+fn a_stop_time_and_the_end_of_a_session_end_it() {
+    let mut scene = Scene::new(Settings::default());
+    let stop = json!({"stop-time": "2026-10-30T00:00:02Z"});
+    let id = scene.establish("alice", on_change(), stop).expect("established");
+    scene.all(id);
+    assert_eq!(scene.later(0), Some(2000));
+    scene.later(2000);
+    assert!(scene.subscriptions.over(id));
+    let caller = Caller { user: "alice".into(), transport: Transport::Netconf(3) };
+    let id = scene.establish_by(&caller, on_change(), json!({})).expect("established");
+    let message = scene
+        .with(|subscriptions, world, now| subscriptions.take(id, world, now))
+        .expect("an update");
+    let content = message.content();
+    Element::read(&content, &xml::Limits::default()).expect("well-formed");
+    schema().read(Encoding::Xml, What::Notification, &content).expect("valid");
+    scene.publish(vec![Arc::new(row("e1", "q3", 2))]);
+    let message = scene
+        .with(|subscriptions, world, now| subscriptions.take(id, world, now))
+        .expect("a change");
+    schema().read(Encoding::Xml, What::Notification, &message.content()).expect("valid");
+    scene.subscriptions.closed(Transport::Netconf(4));
+    assert!(!scene.subscriptions.over(id));
+    scene.subscriptions.closed(Transport::Netconf(3));
+    assert!(scene.subscriptions.over(id));
+}
+
+#[test]
+fn what_can_be_subscribed_to_is_told() {
+    let scene = Scene::new(Settings::default());
+    let definition =
+        schema().top("ietf-system-capabilities", "system-capabilities").expect("there");
+    let location = |_: &manage::schema::Module| None;
+    let nodes = [
+        scene.subscriptions.top(definition, None).expect("made"),
+        manage::library::yang_library(schema(), location).expect("made"),
+        manage::library::modules_state(schema(), location).expect("made"),
+    ];
+    let text = json::object(&nodes);
+    schema().read(Encoding::Json, What::Datastore, &text).expect("valid");
+    assert!(text.contains("state-changes"), "{text}");
+    let mut text = String::new();
+    xml::write(&mut text, schema(), &nodes, None);
+    schema().read(Encoding::Xml, What::Datastore, &text).expect("valid XML");
+}

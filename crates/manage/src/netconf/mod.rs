@@ -12,4 +12,4 @@ pub mod monitoring;
 mod requests;
 mod session;
 
-pub use session::{End, Limits, Session, Then, World};
+pub use session::{Counts, End, Limits, Session, Then, World};

@@ -93,6 +93,7 @@ impl Counts {
             bad: self.bad.saturating_add(other.bad),
             errors: self.errors.saturating_add(other.errors),
             notifications: self.notifications.saturating_add(other.notifications),
+            denied: self.denied.saturating_add(other.denied),
         }
     }
 }

@@ -84,6 +84,8 @@ pub struct Counts {
     pub errors: u32,
     /// Notifications.
     pub notifications: u32,
+    /// Requests that the user may not make.
+    pub denied: u32,
 }
 
 /// One client.
@@ -197,6 +199,8 @@ impl Session {
             }
             Err(error) => {
                 self.counts.errors = self.counts.errors.saturating_add(1);
+                let denied = error.tag == Tag::AccessDenied;
+                self.counts.denied = self.counts.denied.saturating_add(denied.into());
                 let rpc = rpc.is(NETCONF, "rpc").then_some(rpc);
                 reply(out, rpc, |out| write_rpc_error(out, self.schema, &error));
                 Then::Continue

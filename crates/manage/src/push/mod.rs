@@ -30,7 +30,7 @@ use crate::select::Filter;
 use crate::tree::Node;
 
 use change::Changes;
-pub use message::{Message, Text};
+pub use message::{Message, Text, stamp};
 use request::Trigger;
 
 /// Bounds.

@@ -10,6 +10,7 @@ mod counters;
 mod destination;
 pub mod disabled;
 mod link;
+pub mod manage;
 mod metrics;
 mod name;
 mod observer;

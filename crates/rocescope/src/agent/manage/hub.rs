@@ -1,0 +1,317 @@
+//! Subscriptions at work: rows come from the board, time passes, and whoever sends messages is woken.
+//!
+//! [`manage::push`] decides what is sent. What it knows of rows is what has gone through here, so
+//! that no update is older than the one before it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use manage::access::Policy;
+use manage::error::OperationError;
+use manage::operation::{Call, Operations, Transport};
+use manage::operational::{Datastore, Interface};
+use manage::push::{Message, Settings, Subscriptions, World};
+use manage::read::Encoding;
+use manage::schema::{Definition, Schema};
+use manage::tree::Node;
+use observe::queue::Place;
+use observe::queue::row::Row;
+use tokio::sync::Notify;
+
+use super::{Facts, Managed};
+use crate::queue::board::Heard;
+
+/// How long a subscription may wait for its first reader.
+const UNREAD_MAX: Duration = Duration::from_secs(30);
+
+/// The longest sleep, so that what nobody reads is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+/// The subscriptions, and who waits for them.
+pub(super) struct Hub {
+    state: Mutex<State>,
+    /// Something may be due earlier than was thought.
+    sooner: Notify,
+}
+
+struct State {
+    subscriptions: Subscriptions,
+    /// The rows that subscribers have been told of.
+    rows: BTreeMap<Arc<Place>, Arc<Row>>,
+    /// Of RESTCONF: who reads each subscription.
+    streams: HashMap<u32, Stream>,
+    /// Of NETCONF: each session and its subscriptions.
+    sessions: HashMap<u32, Session>,
+}
+
+struct Stream {
+    wake: Arc<Notify>,
+    since: Instant,
+    read: bool,
+}
+
+struct Session {
+    wake: Arc<Notify>,
+    subscriptions: Vec<u32>,
+}
+
+/// Why a stream is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// There is no such subscription of the user.
+    Absent,
+    /// It has a reader already.
+    Read,
+}
+
+/// The reader of one subscription of RESTCONF. Dropping it ends the subscription.
+pub struct Attached {
+    managed: Arc<Managed>,
+    id: u32,
+    wake: Arc<Notify>,
+    /// How its messages are written.
+    pub encoding: Encoding,
+}
+
+impl Hub {
+    pub(super) fn new(schema: &'static Schema, settings: Settings) -> Self {
+        let state = State {
+            subscriptions: Subscriptions::new(schema, settings),
+            rows: BTreeMap::new(),
+            streams: HashMap::new(),
+            sessions: HashMap::new(),
+        };
+        Self { state: Mutex::new(state), sooner: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn top(&self, definition: &'static Definition) -> Option<Node> {
+        self.lock().subscriptions.top(definition, None)
+    }
+}
+
+/// The datastore as subscribers have been told of it.
+struct Told<'a> {
+    facts: &'a Facts,
+    rows: &'a [Arc<Row>],
+}
+
+impl Datastore for Told<'_> {
+    fn top(&self, definition: &'static Definition) -> Option<Node> {
+        self.facts.with_rows(definition, self.rows)
+    }
+}
+
+impl State {
+    /// Does something with the subscriptions, and wakes whoever has something to send then.
+    fn act<T>(
+        &mut self,
+        facts: &Facts,
+        act: impl FnOnce(&mut Subscriptions, &World<'_>) -> T,
+    ) -> T {
+        let rows: Vec<Arc<Row>> = self.rows.values().cloned().collect();
+        let interfaces: Vec<Interface> = facts.interfaces(&rows);
+        let policy: Arc<Policy> = facts.policy();
+        let told = Told { facts, rows: &rows };
+        let world = World { datastore: &told, policy: &policy, interfaces: &interfaces };
+        let done = act(&mut self.subscriptions, &world);
+        for id in self.subscriptions.ready() {
+            if let Some(stream) = self.streams.get(&id) {
+                stream.wake.notify_one();
+            }
+            for session in self.sessions.values() {
+                if session.subscriptions.contains(&id) {
+                    session.wake.notify_one();
+                }
+            }
+        }
+        done
+    }
+}
+
+impl Managed {
+    /// Follows the board until it is gone, and keeps time for periodic updates.
+    pub async fn follow(self: Arc<Self>) {
+        let mut follower = self.facts.board.follow();
+        self.again();
+        loop {
+            let due = self.advance();
+            let now = self.now().monotonic;
+            let sleep = due.map_or(SLEEP_MAX, |due| due.saturating_sub(now).min(SLEEP_MAX));
+            tokio::select! {
+                heard = follower.next() => match heard {
+                    Some(Heard::Batch(batch)) => self.published(&batch.rows, &batch.gone),
+                    Some(Heard::Missed(_)) => self.again(),
+                    None => return,
+                },
+                () = tokio::time::sleep(sleep) => {}
+                () = self.hub.sooner.notified() => {}
+            }
+        }
+    }
+
+    fn published(&self, rows: &[Arc<Row>], gone: &[Arc<Place>]) {
+        let now = self.now();
+        let mut state = self.hub.lock();
+        for place in gone {
+            state.rows.remove(place);
+        }
+        for row in rows {
+            state.rows.insert(row.place.clone(), row.clone());
+        }
+        state.act(&self.facts, |subscriptions, world| {
+            subscriptions.published(rows, gone, world, now);
+        });
+    }
+
+    /// Takes everything from the board as it is, when rows may have gone by.
+    fn again(&self) {
+        let now = self.now();
+        let latest = self.facts.board.latest();
+        let mut state = self.hub.lock();
+        state.rows = latest.iter().map(|row| (row.place.clone(), row.clone())).collect();
+        state.act(&self.facts, |subscriptions, world| subscriptions.missed(&latest, world, now));
+    }
+
+    fn advance(&self) -> Option<Duration> {
+        let now = self.now();
+        let mut state = self.hub.lock();
+        // Who never came to read will not.
+        let unread: Vec<u32> = state
+            .streams
+            .iter()
+            .filter(|(_, stream)| !stream.read && stream.since.elapsed() > UNREAD_MAX)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in unread {
+            state.streams.remove(&id);
+            state.subscriptions.forget(id);
+        }
+        state.act(&self.facts, |subscriptions, world| subscriptions.advance(world, now))
+    }
+
+    /// Begins to read a subscription of RESTCONF.
+    ///
+    /// # Errors
+    /// Why it is not read.
+    pub fn attach(self: &Arc<Self>, id: u32, user: &str) -> Result<Attached, Busy> {
+        let mut state = self.hub.lock();
+        let (caller, encoding) = state.subscriptions.owner(id).ok_or(Busy::Absent)?;
+        if *caller.user != *user || caller.transport != Transport::Restconf {
+            return Err(Busy::Absent);
+        }
+        let stream = state.streams.get_mut(&id).ok_or(Busy::Absent)?;
+        if std::mem::replace(&mut stream.read, true) {
+            return Err(Busy::Read);
+        }
+        let wake = stream.wake.clone();
+        Ok(Attached { managed: self.clone(), id, wake, encoding })
+    }
+
+    /// A session of NETCONF begins: what wakes it when something is to be sent.
+    pub fn session_wakes(&self, id: u32) -> Arc<Notify> {
+        let wake = Arc::new(Notify::new());
+        let session = Session { wake: wake.clone(), subscriptions: Vec::new() };
+        self.hub.lock().sessions.insert(id, session);
+        wake
+    }
+
+    /// The next message for a session of NETCONF.
+    pub fn take_for_session(&self, session: u32) -> Option<Message> {
+        let now = self.now();
+        let mut state = self.hub.lock();
+        let ids = state.sessions.get(&session)?.subscriptions.clone();
+        for id in ids {
+            let message =
+                state.act(&self.facts, |subscriptions, world| subscriptions.take(id, world, now));
+            if message.is_some() {
+                return message;
+            }
+            if state.subscriptions.over(id)
+                && let Some(session) = state.sessions.get_mut(&session)
+            {
+                session.subscriptions.retain(|other| *other != id);
+            }
+        }
+        None
+    }
+
+    /// A session of NETCONF has ended, and its subscriptions with it.
+    pub fn session_leaves(&self, id: u32) {
+        let mut state = self.hub.lock();
+        state.sessions.remove(&id);
+        state.subscriptions.closed(Transport::Netconf(id));
+    }
+
+    fn take(&self, id: u32) -> Result<Option<Message>, Over> {
+        let now = self.now();
+        let mut state = self.hub.lock();
+        let message =
+            state.act(&self.facts, |subscriptions, world| subscriptions.take(id, world, now));
+        match message {
+            None if state.subscriptions.over(id) => Err(Over),
+            message => Ok(message),
+        }
+    }
+}
+
+/// A subscription has come to its end.
+struct Over;
+
+impl Attached {
+    /// Waits for the next message; none once the subscription has come to its end. Dropping the
+    /// future loses nothing.
+    pub async fn next(&mut self) -> Option<Message> {
+        loop {
+            match self.managed.take(self.id) {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => self.wake.notified().await,
+                Err(Over) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let mut state = self.managed.hub.lock();
+        state.streams.remove(&self.id);
+        state.subscriptions.forget(self.id);
+    }
+}
+
+impl Operations for Managed {
+    fn has(&self, operation: &Definition) -> bool {
+        Subscriptions::has(operation)
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Vec<Node>, OperationError> {
+        let now = self.now();
+        let mut state = self.hub.lock();
+        let output =
+            state.act(&self.facts, |subscriptions, world| subscriptions.call(call, world, now))?;
+        let established = output.iter().find(|node| *node.definition.name == *"id");
+        if let Some(id) = established.and_then(|node| node.text()?.parse().ok()) {
+            match call.caller.transport {
+                Transport::Restconf => {
+                    let stream =
+                        Stream { wake: Arc::default(), since: Instant::now(), read: false };
+                    state.streams.insert(id, stream);
+                }
+                Transport::Netconf(number) => {
+                    if let Some(session) = state.sessions.get_mut(&number) {
+                        session.subscriptions.push(id);
+                        session.wake.notify_one();
+                    }
+                }
+            }
+        }
+        drop(state);
+        self.hub.sooner.notify_one();
+        Ok(output)
+    }
+}

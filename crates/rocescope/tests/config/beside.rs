@@ -138,3 +138,21 @@ fn check_says_where_flows_are_taken_to_be() {
     }
     fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn the_configurations_of_the_documentation_are_good() {
+    let text = include_str!("../../../../docs/pfc.md");
+    let blocks: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .collect();
+    let [agent, of_collector] = blocks[..] else { panic!("{blocks:?}") };
+    assert_eq!(super::device(agent).pfc.expect("counters").sources.len(), 2);
+    let pfc = collector(&format!("{IPFIX}{of_collector}")).pfc;
+    assert_eq!((pfc.devices.len(), pfc.flows.len(), pfc.classes.len()), (1, 1, 1));
+    let readme = include_str!("../../../../README.md");
+    let block = readme.split("```toml\n").find(|block| block.starts_with("[[pfc.source]]"));
+    let block = block.and_then(|rest| rest.split("```").next()).expect("sources");
+    assert_eq!(super::device(block).pfc.expect("counters").sources.len(), 2);
+}

@@ -18,7 +18,7 @@ mod limits;
 mod listen;
 pub(crate) mod local;
 mod metrics;
-mod paced;
+pub(crate) mod paced;
 mod parameters;
 mod pfc;
 mod pool;

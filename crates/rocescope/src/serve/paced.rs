@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 /// A stream with a time for each answer, counted from its first octet until all of it is with the
 /// system.
 #[derive(Debug)]
-pub(super) struct Paced<S> {
+pub(crate) struct Paced<S> {
     stream: S,
     within: Duration,
     timer: Pin<Box<Sleep>>,

@@ -5,6 +5,7 @@
 // QUE-pub.2, QUE-sec.1
 
 mod hub;
+pub mod ssh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};

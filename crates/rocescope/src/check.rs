@@ -18,8 +18,8 @@ use crate::config::{
     self, Account, Agent, AgentLimits, Beside, Collector, CollectorLimits, Config, ConfigError,
     Device, Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace,
     PeerIdentity, PfcClasses, PfcDevice, PfcDevicePort, PfcExport, PfcFlows, PfcKind, PfcLimits,
-    PfcSource, Provisioned, QueueClient, QueueDevice, QueueMode, Replay, Role, Security, Server,
-    Sources, printable, shown, shown_prefix,
+    PfcSource, Provisioned, QueueClient, QueueDevice, QueueKind, QueueLimits, QueueMode,
+    QueueTelemetry, Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -46,6 +46,7 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
         Config::Device(device) => {
             device.exports.iter().flat_map(Export::files).for_each(&mut expect_file);
             device.sources.files.iter().for_each(|replay| expect_file(&replay.file));
+            device.queue_files().for_each(&mut expect_file);
         }
         Config::Collector(collector) => {
             let ipfix = &collector.ipfix;
@@ -147,6 +148,9 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     if let Some(pfc) = &device.pfc {
         write_pfc(f, pfc)?;
     }
+    if let Some(queue) = &device.queue {
+        write_queue(f, queue)?;
+    }
     write_agent(f, &device.agent)?;
     write_exports(f, &device.exports)?;
     let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
@@ -156,10 +160,55 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
     write_limits(f, "meter", limits.rows(), MeterLimits::TABLE)?;
     write_limits(f, "agent", device.agent.limits.rows(), AgentLimits::TABLE)?;
-    match &device.pfc {
-        Some(pfc) => write_limits(f, "pfc", pfc.limits.rows(), PfcLimits::TABLE),
+    if let Some(pfc) = &device.pfc {
+        write_limits(f, "pfc", pfc.limits.rows(), PfcLimits::TABLE)?;
+    }
+    match &device.queue {
+        Some(queue) => write_limits(f, "queue", queue.limits.rows(), QueueLimits::TABLE),
         None => Ok(()),
     }
+}
+
+/// Where measurements of queues come from.
+fn write_queue(f: &mut fmt::Formatter<'_>, queue: &QueueTelemetry) -> fmt::Result {
+    writeln!(f, "queues      measured by {}", counted(queue.sources.len(), "source"))?;
+    for source in &queue.sources {
+        write!(f, "  {} on line {}: ", source.name, source.line)?;
+        match &source.kind {
+            QueueKind::Socket { socket, group: Some(group) } => {
+                write!(f, "events over {socket}, for group {} too", printable(group))?;
+            }
+            QueueKind::Socket { socket, group: None } => write!(f, "events over {socket}")?,
+            QueueKind::File { file, pace: Pace::Capture } => {
+                write!(f, "events of {file}, at their own pace")?;
+            }
+            QueueKind::File { file, pace: Pace::Fast } => write!(f, "events of {file}, at once")?,
+            QueueKind::Sonic { redis, poll_interval, .. } => write!(
+                f,
+                "the SONiC database at {}, read every {} ms",
+                printable(&redis.to_string()),
+                poll_interval.as_millis()
+            )?,
+        }
+        let (queues, edges) = (source.queues_max, source.edges_max);
+        writeln!(
+            f,
+            "; intervals of {} ms, at most {queues} queues (queues_max), {edges} transitions that \
+             wait (edges_max)",
+            source.interval.as_millis()
+        )?;
+        if let QueueKind::Sonic { maps, .. } = &source.kind {
+            for map in maps {
+                let port = map.port.as_deref().unwrap_or("every port");
+                writeln!(f, "    queue {} of {port} has priorities {}", map.queue, map.priorities)?;
+            }
+            writeln!(f, "    other queues have what the switch's own configuration maps to them")?;
+        }
+    }
+    if queue.sources.is_empty() {
+        writeln!(f, "  warning: no [[queue.source]], so no queue is measured")?;
+    }
+    Ok(())
 }
 
 /// Which counters are exported, and on whose word.

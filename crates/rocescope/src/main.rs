@@ -290,6 +290,9 @@ fn run_queue(command: &QueueCommand) -> Done {
             let fresh = queue::fresh_epochs().map_err(one_line)?;
             queue::run_measure(file, settings, fresh, &mut out, summary)
         }
+        QueueCommand::Convert { ns3, queues_max } => {
+            queue::run_convert(ns3, *queues_max, &mut out, summary)
+        }
     };
     match done {
         Err(Failed { error: QueueError::Output(error), .. })

@@ -181,6 +181,10 @@ pub struct Meter<F> {
     deadlines: BTreeSet<(u64, usize)>,
     /// The last number and time.
     last: Option<(u64, u64)>,
+    /// Something came behind the last event that could not be read.
+    unread: bool,
+    /// How much farther apart samples can be than their times say, in nanoseconds.
+    spread_ns: u64,
     rows: VecDeque<Row>,
     counts: Counts,
 }
@@ -203,6 +207,8 @@ impl<F: FnMut() -> EpochId> Meter<F> {
             hash: FixedState::with_seed(settings.seed),
             deadlines: BTreeSet::new(),
             last: None,
+            unread: false,
+            spread_ns: 0,
             rows: VecDeque::new(),
             counts: Counts::default(),
         }
@@ -222,6 +228,33 @@ impl<F: FnMut() -> EpochId> Meter<F> {
     /// How many queues there are.
     pub const fn queues(&self) -> usize {
         self.queues.len()
+    }
+
+    /// The queues that were mapped.
+    pub fn places(&self) -> impl Iterator<Item = &Arc<Place>> {
+        self.queues.iter().map(|queue| &queue.place)
+    }
+
+    /// Something was told that nobody could read: before the next event, events of any queue may
+    /// be missing, whatever its number.
+    // QUE-err.3
+    pub fn unread(&mut self) {
+        self.unread = self.last.is_some();
+    }
+
+    /// An event was told that has to do with no queue that is measured: its number and its time
+    /// count. A number that is not larger than the last one does not.
+    pub fn passed_over(&mut self, seq: u64, t: u64) {
+        if self.last.is_none_or(|(last, _)| last < seq) {
+            self.pass(seq, t, None);
+        }
+    }
+
+    /// Two samples can be so much farther apart than their times say, from the interval on that goes
+    /// on now. It never gets less: what was so is not known to have ended.
+    // QUE-err.1
+    pub fn spread(&mut self, ns: u64) {
+        self.spread_ns = self.spread_ns.max(ns);
     }
 
     /// An event.
@@ -325,14 +358,16 @@ impl<F: FnMut() -> EpochId> Meter<F> {
     fn pass(&mut self, seq: u64, t: u64, lost: Option<usize>) -> u64 {
         let Some((last, before)) = self.last.replace((seq, t)) else { return t };
         let missing = seq.saturating_sub(last).saturating_sub(1);
-        if missing > 0 {
+        let hole = missing > 0 || core::mem::take(&mut self.unread);
+        if hole {
+            self.unread = false;
             self.counts.holes += 1;
             self.counts.missing += missing;
         }
         let another = t < before || t - before > DURATION_NS_MAX;
         // On another clock its times mean nothing; that it is missing still does.
         let at = if another { before } else { t };
-        if missing > 0 {
+        if hole {
             for queue in &mut self.queues {
                 queue.timeline.lost(at);
             }
@@ -360,6 +395,7 @@ impl<F: FnMut() -> EpochId> Meter<F> {
     /// The whole source started again: its numbers and its time begin anew.
     fn restart(&mut self, seq: u64, t: u64) {
         let before = self.last.replace((seq, t)).map_or(t, |(_, before)| before);
+        self.unread = false;
         for nth in 0..self.queues.len() {
             self.with(nth, |timeline, around| timeline.event(t, before, Event::Restart, around));
         }
@@ -397,6 +433,7 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         let mut around = Around {
             interval_ns: self.settings.interval_ns,
             edges_max: self.settings.edges_max,
+            spread_ns: self.spread_ns,
             fresh: &mut self.fresh,
             rows: &mut |row| {
                 counts.rows += 1;

@@ -23,6 +23,8 @@ pub struct Around<'a> {
     pub interval_ns: u64,
     /// Edges that wait for the time behind them, at most.
     pub edges_max: usize,
+    /// How much farther apart samples can be than their times say, in nanoseconds.
+    pub spread_ns: u64,
     /// Makes a fresh epoch id.
     pub fresh: &'a mut dyn FnMut() -> EpochId,
     /// Takes completed intervals.
@@ -129,7 +131,7 @@ impl Timeline {
     /// The interval that goes on ends here.
     fn complete(&mut self, end: u64, known: u64, around: &mut Around<'_>) {
         let duration_ns = end - self.start;
-        let measurement = self.measure(end, known, duration_ns);
+        let measurement = self.measure(end, known, duration_ns, around.spread_ns);
         self.events |= measurement.word() == "event-based";
         let row = Row {
             place: self.place.clone(),
@@ -149,11 +151,11 @@ impl Timeline {
         self.start = end;
     }
 
-    fn measure(&mut self, end: u64, known: u64, duration_ns: u64) -> Measurement {
+    fn measure(&mut self, end: u64, known: u64, duration_ns: u64, spread: u64) -> Measurement {
         let lost = self.lost_until.is_some_and(|until| self.start < until);
         let measured = match &mut self.integral {
             Integral::Events(sweep) => by_events(sweep, end, known),
-            Integral::Samples(sampler) => by_samples(sampler, end, known, duration_ns),
+            Integral::Samples(sampler) => by_samples(sampler, end, known, duration_ns, spread),
         };
         // QUE-err.3
         if lost { Measurement::Unknown(Reason::CaptureGap) } else { measured }
@@ -293,15 +295,22 @@ fn by_events(sweep: &mut Sweep, end: u64, known: u64) -> Measurement {
     }
 }
 
-fn by_samples(sampler: &mut Sampler, end: u64, known: u64, duration_ns: u64) -> Measurement {
+fn by_samples(
+    sampler: &mut Sampler,
+    end: u64,
+    known: u64,
+    duration_ns: u64,
+    spread: u64,
+) -> Measurement {
     sampler.advance(end, known);
     let sums = sampler.take();
+    let period_ns = sums.period.saturating_add(spread);
     // QUE-err.1: also where an interval was cut short.
-    if !sampler.looked() || sums.period > duration_ns {
+    if !sampler.looked() || period_ns > duration_ns {
         return Measurement::Unknown(Reason::Other);
     }
     Measurement::Known(Known {
-        method: Method::Samples { period_ns: sums.period },
+        method: Method::Samples { period_ns },
         gated_ns: sums.gated,
         backlog_ns: sums.backlog,
         error_ns: sums.error(duration_ns),

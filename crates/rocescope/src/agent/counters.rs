@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use wire::frame::NotRoce;
 
 use super::observer::{Live, Observer, Place, added};
+use super::queue::Numbers;
 use crate::collector::{Row, Sort};
 use crate::pfc::Absent;
 use crate::pfc::poller::PollCounts;
@@ -267,7 +268,7 @@ impl SessionNumbers {
 
 /// Of the whole agent.
 // SEQ-10.3
-static AGENT: [Column; 21] = [
+static AGENT: [Column; 40] = [
     gauge("ageSeconds", "age_seconds", "Seconds since the agent began"),
     gauge("sourcesRunning", "sources_running", "Sources that have not come to their end"),
     counter("batches", "batches_total", "Batches of frames metered"),
@@ -309,11 +310,50 @@ static AGENT: [Column; 21] = [
         "Counters whose total began anew, as after a reset or a poll that came too late",
     ),
     gauge("pfcPorts", "pfc_ports", "Ports whose PFC counters are polled"),
+    gauge("queueSources", "queue_sources_connected", "Sources of queue measurements that speak"),
+    counter("queueConnections", "queue_connections_total", "Connections of those sources"),
+    counter(
+        "queueConnectionsCut",
+        "queue_connections_cut_total",
+        "Connections ended for what they sent, or for their silence",
+    ),
+    counter("queueLines", "queue_lines_total", "Lines of queue events"),
+    counter("queueBadLines", "queue_bad_lines_total", "Lines that were no queue events: a hole"),
+    counter(
+        "queuePassedOver",
+        "queue_events_passed_over_total",
+        "Events of queues without a mapping or without room",
+    ),
+    counter("queueEvents", "queue_events_total", "Queue events and samples taken"),
+    counter("queueHoles", "queue_event_holes_total", "Holes in the numbers of queue events"),
+    counter("queueMissing", "queue_events_missing_total", "Numbers missing in those holes"),
+    counter("queueClocks", "queue_clocks_total", "Times that a source's clock was another one"),
+    counter("queuePolls", "queue_polls_total", "Polls of databases of queues"),
+    counter("queuePollFailures", "queue_poll_failures_total", "Those that gave nothing at all"),
+    counter(
+        "queueSamplesAbsent",
+        "queue_samples_missing_total",
+        "Queues without a sample at a poll",
+    ),
+    gauge("queues", "queues", "Queues that are measured"),
+    counter("queueRows", "queue_rows_total", "Completed intervals of queues"),
+    gauge("queueRowsShown", "queue_rows", "Queues of which there is a row"),
+    counter(
+        "queueRowsRefused",
+        "queue_rows_refused_total",
+        "Completed intervals without room, or of a queue that is another source's",
+    ),
+    gauge("queueFollowers", "queue_followers", "Who follows the rows that are published"),
+    counter("queueBatchesMissed", "queue_batches_missed_total", "Batches that followers missed"),
 ];
 
 fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
     let number = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
     let seen = &observer.seen;
+    let queues = |of: fn(&Numbers) -> u64| {
+        observer.queues.0.iter().map(|counts| of(&counts.now())).fold(0, u64::saturating_add)
+    };
+    let board = observer.queues.1.as_ref().map(|board| board.counts()).unwrap_or_default();
     [
         observer.age().as_secs(),
         number(observer.running),
@@ -336,6 +376,25 @@ fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
         of_polling(observer, |counts| counts.absent.iter().map(|n| n.load(Relaxed)).sum()),
         of_polling(observer, |counts| counts.begun_anew.load(Relaxed)),
         of_polling(observer, |counts| counts.ports.load(Relaxed)),
+        queues(|numbers| numbers.connected),
+        queues(|numbers| numbers.connections),
+        queues(|numbers| numbers.cut),
+        queues(|numbers| numbers.lines),
+        queues(|numbers| numbers.bad),
+        queues(|numbers| numbers.passed_over),
+        queues(|numbers| numbers.events),
+        queues(|numbers| numbers.holes),
+        queues(|numbers| numbers.missing),
+        queues(|numbers| numbers.clocks),
+        queues(|numbers| numbers.polls),
+        queues(|numbers| numbers.poll_failures),
+        queues(|numbers| numbers.absent),
+        queues(|numbers| numbers.queues),
+        queues(|numbers| numbers.rows),
+        board.queues,
+        board.refused,
+        board.followers,
+        board.missed,
     ]
 }
 

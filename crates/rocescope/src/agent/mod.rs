@@ -16,6 +16,7 @@ mod name;
 mod observer;
 mod pfc;
 mod privileges;
+mod queue;
 pub mod session;
 pub(crate) mod source;
 mod state;
@@ -69,6 +70,7 @@ struct Agent {
     destinations: Vec<(Export, Option<Tls>)>,
     interfaces: Vec<source::Open>,
     pfc: Vec<pfc::Opened>,
+    queues: Vec<queue::Opened>,
     control: Option<BlockingListener>,
     metrics: Option<std::net::TcpListener>,
     seed: u64,
@@ -76,10 +78,12 @@ struct Agent {
 
 impl Agent {
     fn prepare(path: &Path, device: Device, seed: u64) -> Result<Self, String> {
-        if device.sources.is_empty() && device.pfc.is_none() {
+        if device.sources.is_empty() && device.pfc.is_none() && device.queue.is_none() {
             tracing::warn!("no [[source]], so nothing is observed: name an interface or a file");
         }
-        if device.exports.is_empty() {
+        // Queue telemetry is asked for, and goes to no collector by itself.
+        let exports = !device.sources.is_empty() || device.pfc.is_some() || device.queue.is_none();
+        if device.exports.is_empty() && exports {
             return Err(NO_EXPORT.into());
         }
         warn_of_documentation_numbers(&device);
@@ -102,6 +106,7 @@ impl Agent {
             .map(|(number, interface)| source::open(number, interface))
             .collect::<Result<_, _>>()?;
         let pfc = pfc::open(&device)?;
+        let queues = queue::open(&device, who.as_ref())?;
         let control = match &device.agent.control_socket {
             Some(socket) => Some(control::listen(&socket.path)?),
             None => None,
@@ -127,6 +132,7 @@ impl Agent {
             destinations,
             interfaces,
             pfc,
+            queues,
             control,
             metrics,
             seed,
@@ -174,6 +180,12 @@ impl Agent {
         start_sources(&self.device, self.interfaces, reopens, &events, &stop_sources)?;
         let shelves = pfc::start(self.pfc, &stop_sources)?;
         let with_pfc = self.device.pfc.is_some();
+        let queue_sockets = queue::sockets(&self.device);
+        let board = self.device.queue.as_ref().map(queue::board);
+        let queues = match &board {
+            Some(board) => queue::start(self.queues, board, self.seed, &stop_sources)?,
+            None => Vec::new(),
+        };
         let observer = Observer::new(
             self.device,
             self.provisioning,
@@ -183,7 +195,8 @@ impl Agent {
             stop_sources,
             events.waiting(),
         )
-        .with_readings(shelves);
+        .with_readings(shelves)
+        .with_queues(queues, board);
         drop(events);
         let (ended, failed) = observer.run(&observed, &commanded);
         // The connections end by themselves when their pipes do; none is made any more.
@@ -195,10 +208,8 @@ impl Agent {
             }
         });
         runtime.shutdown_background();
-        // Nobody listens to it any more.
-        if let Some(path) = &socket {
-            control::remove(path);
-        }
+        // Nobody listens to them any more.
+        socket.iter().chain(&queue_sockets).for_each(|path| control::remove(path));
         let mut undelivered = 0_u64;
         let nothing = ended.iter().all(|ended| ended.way.handed_over().reports == 0);
         let unseen = ended.iter().map(|ended| ended.frames_without_session).max().unwrap_or(0);
@@ -275,6 +286,7 @@ fn expect_access(path: &Path, device: &Device) -> Result<(), String> {
     for replay in &device.sources.files {
         readable(&replay.file.path)?;
     }
+    device.queue_files().try_for_each(|file| readable(&file.path))?;
     if device.agent.account.is_some()
         && let Err(error) = File::open(path)
     {

@@ -20,12 +20,14 @@ use super::counters::{Counted, Seen, SessionNumbers};
 use super::destination::{DestinationCounts, Piece};
 use super::disabled::Disabled;
 use super::pfc::Shelf;
+use super::queue::SourceCounts;
 use super::session::{ExportSession, HandedOver, Now, SessionCounts, SessionSettings};
 use super::source::{Batch, Drops, Event, now_ns};
 use super::{control, counters, state};
 use crate::capture::{Item, Visitor as _};
 use crate::config::Device;
 use crate::layout::stream_name;
+use crate::queue::board::Board;
 
 /// Nothing waits for longer than this to be noticed.
 const TICK: Duration = Duration::from_millis(20);
@@ -132,6 +134,8 @@ pub struct Observer {
     pub(super) batches_waiting: Arc<AtomicU64>,
     /// Readings of PFC counters, by source.
     pub(super) shelves: Vec<Arc<Shelf>>,
+    /// What sources of queue measurements count, and where their rows are.
+    pub(super) queues: (Vec<Arc<SourceCounts>>, Option<Arc<Board>>),
     /// Why it cannot go on, if that is so.
     failed: Option<String>,
 }
@@ -178,6 +182,7 @@ impl Observer {
             seen: Seen::default(),
             batches_waiting,
             shelves: Vec::new(),
+            queues: (Vec::new(), None),
             failed: None,
         }
     }
@@ -185,6 +190,11 @@ impl Observer {
     /// With readings of PFC counters, which every session takes.
     pub fn with_readings(self, shelves: Vec<Arc<Shelf>>) -> Self {
         Self { shelves, ..self }
+    }
+
+    /// With what sources of queue measurements count, and where their rows are.
+    pub fn with_queues(self, counts: Vec<Arc<SourceCounts>>, board: Option<Arc<Board>>) -> Self {
+        Self { queues: (counts, board), ..self }
     }
 
     /// Runs until it is told to stop, the files are through or a source has failed, and the finals
@@ -340,8 +350,8 @@ impl Observer {
             }
             Event::Ended => {
                 self.running = self.running.saturating_sub(1);
-                // Counters have no end.
-                if self.running == 0 && self.shelves.is_empty() {
+                // Counters and queues have no end.
+                if self.running == 0 && self.shelves.is_empty() && self.queues.1.is_none() {
                     self.stop();
                 }
             }
@@ -668,6 +678,7 @@ fn needs_a_start(old: &Device, new: &Device) -> Option<&'static str> {
         (old.exports != new.exports, "export"),
         (old.agent != new.agent, "agent"),
         (old.pfc != new.pfc, "pfc"),
+        (old.queue != new.queue, "queue"),
     ]
     .into_iter()
     .find_map(|(changed, section)| changed.then_some(section))

@@ -3,6 +3,7 @@
 //! All of this happens before there is a second thread, since the kernel keeps capabilities for
 //! each thread. There is no way back, and that is tried.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use nix::unistd::{Gid, Group, Uid, User, geteuid, getuid, setgid, setgroups, setuid};
@@ -100,6 +101,20 @@ impl Who {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// Lets a group, or the socket's own, use a socket beside its owner; nobody else.
+///
+/// # Errors
+/// In a line: there is no such group, or it may not be done.
+pub fn group_gets(path: &Path, group: Option<&str>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("socket_group: {}: {error}", path.display());
+    if let Some(group) = group {
+        let group =
+            group_of(group).map_err(|error| error.replacen("agent.group", "socket_group", 1))?;
+        std::os::unix::fs::chown(path, None, Some(group.as_raw())).map_err(failed)?;
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)
 }
 
 fn group_of(name: &str) -> Result<Gid, String> {

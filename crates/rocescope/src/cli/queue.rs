@@ -43,6 +43,12 @@ A line is one event of a source, its time in nanoseconds:
    \"closed\":true}
 and likewise candidate (priority), sample (backlog, gated), lost, restart.";
 
+const CONVERT_EXAMPLE: &str = "\
+Example:
+  rocescope queue convert --ns3 mix.tr | rocescope queue measure --interval-ms 1 -
+
+Of hosts a trace does not say what waits: their queues become unknown.";
+
 /// What `queue` does.
 #[derive(Subcommand)]
 pub enum QueueCommand {
@@ -91,5 +97,16 @@ pub enum QueueCommand {
         /// Transitions of a queue that wait for what may have happened before them, at most.
         #[arg(long, default_value_t = Settings::default().edges_max, value_name = "N")]
         edges_max: usize,
+    },
+    /// Make events out of a trace of a simulation, for research; what is not in it is said on
+    /// standard error.
+    #[command(after_help = CONVERT_EXAMPLE)]
+    Convert {
+        /// A trace of HPCC's ns-3 simulation, such as mix.tr; `-` is standard input.
+        #[arg(long, value_name = "FILE")]
+        ns3: PathBuf,
+        /// Queues, at most.
+        #[arg(long, default_value_t = Settings::default().queues_max, value_name = "N")]
+        queues_max: usize,
     },
 }

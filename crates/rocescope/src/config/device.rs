@@ -15,10 +15,23 @@ use super::limits::{AGENT_KEYS, METER_KEYS};
 use super::rules::{self, Provisioned, RULE_KEYS, STREAM_KEYS};
 use super::section::{Document, Section, Value};
 use super::source::{self, Sources};
-use super::{AgentLimits, MeterLimits, NamedFile, PfcExport, collector, elements, pfc};
+use super::{
+    AgentLimits, MeterLimits, NamedFile, PfcExport, QueueKind, QueueTelemetry, collector, elements,
+    pfc, queue,
+};
 
-pub(super) const KEYS: &[&str] =
-    &["observation", "elements", "meter", "stream", "rule", "export", "source", "agent", "pfc"];
+pub(super) const KEYS: &[&str] = &[
+    "observation",
+    "elements",
+    "meter",
+    "stream",
+    "rule",
+    "export",
+    "source",
+    "agent",
+    "pfc",
+    "queue",
+];
 
 /// W where nothing else is said.
 pub(super) const WINDOW_DEFAULT: u32 = 1024;
@@ -60,6 +73,8 @@ pub struct Device {
     pub agent: Agent,
     /// Counters of PFC frames that an agent exports.
     pub pfc: Option<PfcExport>,
+    /// Queue telemetry that an agent has.
+    pub queue: Option<QueueTelemetry>,
 }
 
 /// `[agent]`.
@@ -186,6 +201,15 @@ impl Export {
 }
 
 impl Device {
+    /// Files of queue events that are played.
+    pub fn queue_files(&self) -> impl Iterator<Item = &NamedFile> {
+        let sources = self.queue.iter().flat_map(|telemetry| &telemetry.sources);
+        sources.filter_map(|source| match &source.kind {
+            QueueKind::File { file, .. } => Some(file),
+            QueueKind::Socket { .. } | QueueKind::Sonic { .. } => None,
+        })
+    }
+
     /// The rules as the meter takes them.
     ///
     /// # Errors
@@ -252,6 +276,7 @@ pub(super) fn read<'d>(
     let sources = source::read(&top, directory);
     let agent = agent(&top.section("agent", AGENT_KEYS), directory);
     let pfc = pfc::read(&top, directory);
+    let queue = queue::read(&top, directory);
     let (metering, provisioned) = (metering?, provisioned?);
     fits(&top, &meter_section, &metering, &provisioned)?;
     Some(Device {
@@ -263,6 +288,7 @@ pub(super) fn read<'d>(
         sources: sources?,
         agent: agent?,
         pfc: pfc?,
+        queue: queue?,
     })
 }
 
@@ -402,7 +428,7 @@ fn account(section: &Section<'_>) -> Option<Option<Account>> {
 /// Octets of the name of a user or a group: the C library's `LOGIN_NAME_MAX`, its end not counted.
 const ACCOUNT_NAME_MAX: usize = 255;
 
-fn is_account_name(text: &str) -> bool {
+pub(super) fn is_account_name(text: &str) -> bool {
     let is_name = |b: u8| b.is_ascii_graphic() && !b":/".contains(&b);
     (1..=ACCOUNT_NAME_MAX).contains(&text.len()) && text.bytes().all(is_name)
 }

@@ -127,6 +127,22 @@ limits! {
 }
 
 limits! {
+    /// The bounds of queue telemetry on a device, keys of `[queue]`.
+    // SEQ-10.3
+    QueueLimits, QUEUE_KEYS beside ["source"]:
+    batches_behind_max = 1_024, 1, 65_536,
+        "published batches of rows that who follows them may be behind before it misses some";
+    silent_timeout_s = 60, 1, 86_400,
+        "seconds without an octet after which the connection of a source of events ends";
+    bad_lines_in_a_row_max = 16, 1, 65_536,
+        "lines in a row that are no events, the last of which ends the connection of their source";
+    poll_timeout_ms = 1_000, 1, 600_000,
+        "milliseconds for a poll of a switch's database to be answered";
+    stale_ms_max = 10_000, 1, 3_600_000,
+        "milliseconds for which a switch's database may not have been filled anew";
+}
+
+limits! {
     /// The bounds of the collector, keys of `[limits]`.
     // SEQ-7.10, SEQ-10.3
     CollectorLimits, LIMIT_KEYS beside []:

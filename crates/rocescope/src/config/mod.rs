@@ -14,6 +14,7 @@ mod error;
 mod http;
 mod limits;
 mod pfc;
+mod queue;
 mod queues;
 mod rules;
 mod section;
@@ -33,8 +34,9 @@ pub use device::{
 };
 pub use error::{ConfigError, printable};
 pub use http::{Http, HttpReader, HttpTls, ReaderIdentity, Role};
-pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits, PfcLimits};
+pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits, PfcLimits, QueueLimits};
 pub use pfc::{PfcClasses, PfcExport, PfcKind, PfcPort, PfcSource};
+pub use queue::{QueueKind, QueueMap, QueueSource, QueueTelemetry};
 pub use queues::{QueueClient, QueueDevice, QueueMode};
 pub(crate) use rules::segment_kind;
 pub use rules::{ATTESTATIONS, Condition, Provisioned};

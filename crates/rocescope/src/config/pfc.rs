@@ -286,20 +286,23 @@ fn sonic_kind(section: &Section<'_>, directory: &Path) -> Option<(PfcKind, State
         value.problem("expected only beside kind = \"ethtool\"".into());
         return None;
     }
-    let expected = "the path of a Unix socket, or a loopback address and a port such as \
-                    \"127.0.0.1:6379\"";
-    let redis = section.required("redis", expected).and_then(|value| {
-        value.parsed(expected, |text| match text.parse::<SocketAddr>() {
-            Ok(address) => address.ip().is_loopback().then_some(RedisAddress::Port(address)),
-            Err(_) => text
-                .contains('/')
-                .then(|| RedisAddress::Socket(directory.join(text)))
-                .filter(|_| !text.contains('\0')),
-        })
-    });
+    let redis = redis(section, directory);
     let dating = section.choice("time", &[("stamp", Dating::Stamp), ("asked", Dating::Asked)]);
     let dating = dating?;
     Some((PfcKind::Sonic { redis: redis?, dating }, sonic::statement(dating)))
+}
+
+/// The key `redis`: where the database of a switch is.
+pub(super) fn redis(section: &Section<'_>, directory: &Path) -> Option<RedisAddress> {
+    let expected = "the path of a Unix socket, or a loopback address and a port such as \
+                    \"127.0.0.1:6379\"";
+    section.required("redis", expected)?.parsed(expected, |text| match text.parse::<SocketAddr>() {
+        Ok(address) => address.ip().is_loopback().then_some(RedisAddress::Port(address)),
+        Err(_) => text
+            .contains('/')
+            .then(|| RedisAddress::Socket(directory.join(text)))
+            .filter(|_| !text.contains('\0')),
+    })
 }
 
 fn directions(section: &Section<'_>) -> Option<[bool; 2]> {

@@ -18,12 +18,12 @@ use super::redis::{Address, Connection, Reply, request};
 use super::{Absent, Clock, Counters, Moment, Polled, PortRead, Source, Statement, Value};
 
 /// The numbers that SONiC gives its databases.
-const COUNTERS_DB: &str = "2";
-const FLEX_COUNTER_DB: &str = "5";
-const STATE_DB: &str = "6";
+pub(crate) const COUNTERS_DB: &str = "2";
+pub(crate) const FLEX_COUNTER_DB: &str = "5";
+pub(crate) const STATE_DB: &str = "6";
 
 /// Ports that are asked for at once.
-const TOGETHER: usize = 64;
+pub(crate) const TOGETHER: usize = 64;
 /// The word that a switched-on group of counters has.
 const ENABLED: &[u8] = b"enable";
 
@@ -358,7 +358,7 @@ fn of_one(value: Option<&[u8]>) -> Result<Value, Absent> {
     number(value).map(Value::One).ok_or(Absent::NoNumber)
 }
 
-fn number(text: &[u8]) -> Option<u64> {
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -380,18 +380,18 @@ fn aggregates(connection: &mut Connection) -> io::Result<BTreeMap<String, String
     pairs(list(connection.reply()?)?)
 }
 
-fn is_object(text: &str) -> bool {
+pub(crate) fn is_object(text: &str) -> bool {
     let digits = text.strip_prefix("oid:0x");
     digits.is_some_and(|hex| hex.len() <= 16 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-fn run_id(info: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn run_id(info: &[u8]) -> Option<Vec<u8>> {
     let mut lines = info.split(|octet| *octet == b'\n');
     let run = lines.find_map(|line| line.strip_prefix(b"run_id:"))?;
     Some(run.trim_ascii().to_vec())
 }
 
-fn pairs(list: Vec<Option<Vec<u8>>>) -> io::Result<BTreeMap<String, String>> {
+pub(crate) fn pairs(list: Vec<Option<Vec<u8>>>) -> io::Result<BTreeMap<String, String>> {
     let texts: Option<Vec<String>> =
         list.into_iter().map(|text| String::from_utf8(text?).ok()).collect();
     let texts = texts.ok_or_else(|| wrong("a name that is no text"))?;
@@ -399,7 +399,7 @@ fn pairs(list: Vec<Option<Vec<u8>>>) -> io::Result<BTreeMap<String, String>> {
     Ok(pairs.iter().cloned().map(|[name, value]| (name, value)).collect())
 }
 
-fn list(reply: Reply) -> io::Result<Vec<Option<Vec<u8>>>> {
+pub(crate) fn list(reply: Reply) -> io::Result<Vec<Option<Vec<u8>>>> {
     match reply {
         Reply::List(list) => Ok(list),
         Reply::Text(_) => Err(wrong("a text, expected a list")),
@@ -408,7 +408,7 @@ fn list(reply: Reply) -> io::Result<Vec<Option<Vec<u8>>>> {
 }
 
 /// A text, empty where there is none.
-fn text(reply: Reply) -> io::Result<Vec<u8>> {
+pub(crate) fn text(reply: Reply) -> io::Result<Vec<u8>> {
     match reply {
         Reply::Text(text) => Ok(text),
         Reply::List(list) if list.is_empty() => Ok(Vec::new()),
@@ -417,7 +417,7 @@ fn text(reply: Reply) -> io::Result<Vec<u8>> {
     }
 }
 
-fn accepted(reply: Reply) -> io::Result<()> {
+pub(crate) fn accepted(reply: Reply) -> io::Result<()> {
     text(reply).map(|_| ())
 }
 

@@ -59,7 +59,7 @@ pub enum Heard {
 pub struct Counts {
     /// Rows that were published.
     pub rows: u64,
-    /// Rows for which there was no room.
+    /// Rows for which there was no room, or whose queue is another source's.
     pub refused: u64,
     /// Batches that were published.
     pub batches: u64,
@@ -80,7 +80,8 @@ pub struct Board {
 }
 
 struct State {
-    rows: BTreeMap<Arc<Place>, Arc<Row>>,
+    /// With the number of the source whose queue it is.
+    rows: BTreeMap<Arc<Place>, (Arc<Row>, usize)>,
     generation: u64,
     since: SystemTime,
     counts: Counts,
@@ -102,17 +103,20 @@ impl Board {
     /// whole. One of a queue for which there is no room is left out and counted.
     // QUE-pub.1
     pub fn publish(&self, rows: Vec<Arc<Row>>) {
-        self.exchange(rows, Vec::new());
+        self.exchange(0, rows, Vec::new());
     }
 
-    /// Publishes rows, and takes away those of queues that are not measured any more, at once.
-    /// What is taken away goes first.
-    pub fn exchange(&self, rows: Vec<Arc<Row>>, gone: Vec<Arc<Place>>) {
+    /// Publishes rows of one of several sources, and takes away those of its queues that are not
+    /// measured any more, at once. What is taken away goes first. A queue is of the source that
+    /// published it first: two that measure the same would contradict each other.
+    // QUE-id.1
+    pub fn exchange(&self, source: usize, rows: Vec<Arc<Row>>, gone: Vec<Arc<Place>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let gone: Arc<[_]> =
-            gone.into_iter().filter(|place| state.rows.remove(place).is_some()).collect();
+            gone.into_iter().filter(|place| state.take_away(source, place)).collect();
+        let queues_max = self.limits.queues_max;
         let rows: Arc<[_]> =
-            rows.into_iter().filter(|row| state.put(row, self.limits.queues_max)).collect();
+            rows.into_iter().filter(|row| state.put(source, row, queues_max)).collect();
         if rows.is_empty() && gone.is_empty() {
             return;
         }
@@ -125,7 +129,7 @@ impl Board {
 
     /// The latest row of every queue, in the order of interface and queue.
     pub fn latest(&self) -> Vec<Arc<Row>> {
-        self.read().rows.values().cloned().collect()
+        self.read().rows.values().map(|(row, _)| row.clone()).collect()
     }
 
     /// The latest row of every queue of an interface, in the order of queues.
@@ -134,7 +138,7 @@ impl Board {
         let state = self.read();
         let rest = state.rows.range::<Place, _>((Bound::Included(&from), Bound::Unbounded));
         let same = rest.take_while(|(place, _)| *place.interface == *interface);
-        same.map(|(_, row)| row.clone()).collect()
+        same.map(|(_, (row, _))| row.clone()).collect()
     }
 
     /// A number that is another one whenever anything was published, also after a restart of the
@@ -168,18 +172,25 @@ impl Board {
 }
 
 impl State {
-    /// Whether there was room.
-    fn put(&mut self, row: &Arc<Row>, queues_max: usize) -> bool {
-        if let Some(there) = self.rows.get_mut(&row.place) {
-            *there = row.clone();
-        } else if self.rows.len() < queues_max {
-            self.rows.insert(row.place.clone(), row.clone());
-        } else {
-            self.counts.refused += 1;
-            return false;
+    /// Whether the source may, and there was room.
+    fn put(&mut self, source: usize, row: &Arc<Row>, queues_max: usize) -> bool {
+        let room = self.rows.len() < queues_max;
+        match self.rows.get_mut(&row.place) {
+            Some((there, whose)) if *whose == source => *there = row.clone(),
+            None if room => _ = self.rows.insert(row.place.clone(), (row.clone(), source)),
+            Some(_) | None => {
+                self.counts.refused += 1;
+                return false;
+            }
         }
         self.counts.rows += 1;
         true
+    }
+
+    /// Whether it was there, and the source's.
+    fn take_away(&mut self, source: usize, place: &Arc<Place>) -> bool {
+        let own = self.rows.get(place).is_some_and(|(_, whose)| *whose == source);
+        own && self.rows.remove(place).is_some()
     }
 }
 

@@ -38,6 +38,11 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// When, by the source's clock.
+    pub const fn t(&self) -> u64 {
+        self.t
+    }
+
     /// What the source has told.
     pub fn told(&self) -> Told<'_> {
         let subject = match &self.place {

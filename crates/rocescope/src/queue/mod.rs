@@ -21,9 +21,12 @@ pub mod board;
 pub mod check;
 pub mod documents;
 pub mod events;
+pub mod feed;
 pub mod measure;
+pub mod ns3;
 pub mod reading;
 pub mod record;
+pub mod sonic;
 #[cfg(test)]
 mod tests;
 pub mod tree;
@@ -204,6 +207,39 @@ pub fn run_measure(
             "{} events, {} rows; {} numbers missing in {} holes, {} other clocks",
             counts.events, counts.rows, counts.missing, counts.holes, counts.clocks
         );
+        Ok(())
+    })
+}
+
+/// `queue convert`: events to `out`, what there was and was not to `summary`.
+///
+/// # Errors
+/// Where the file cannot be read, or is no trace.
+pub fn run_convert(
+    file: &Path,
+    queues_max: usize,
+    out: &mut impl Write,
+    summary: &mut impl Write,
+) -> Result<(), Failed> {
+    with_file(file, |input| {
+        let ns3::Converted { records, events, queues, without_backlog, drops } =
+            ns3::convert(input, queues_max, out)?;
+        let [records, events, queues] =
+            [(records, "record[|s]"), (events, "event[|s]"), (queues, "queue[|s]")]
+                .map(|(count, what)| counted(count, what));
+        _ = writeln!(summary, "{records}: {events} of {queues}");
+        if without_backlog > 0 {
+            _ = writeln!(
+                summary,
+                "what waits in {without_backlog} of them is not in the trace: queues of hosts"
+            );
+        }
+        if drops > 0 {
+            _ = writeln!(
+                summary,
+                "{drops} drops, from which on gates of their ports are not known"
+            );
+        }
         Ok(())
     })
 }

@@ -12,6 +12,8 @@ mod pfc;
 mod pfc_dumped;
 mod privileges;
 mod program;
+mod queue;
+mod queue_sonic;
 mod session;
 mod sonic;
 mod support;

@@ -68,11 +68,27 @@ fn a_row_of_one_queue_more_than_there_is_room_for_is_left_out_and_counted() {
     assert_eq!(board.counts().refused, 2);
     // What is taken away makes room in the same step.
     let (gone, never) = (row("a", "q1", 1).place.clone(), row("z", "q1", 1).place.clone());
-    board.exchange(vec![row("a", "q3", 3)], vec![gone.clone(), never]);
+    board.exchange(0, vec![row("a", "q3", 3)], vec![gone.clone(), never]);
     assert_eq!(board.latest(), [row("a", "q2", 2), row("a", "q3", 3)]);
     assert_eq!(heard(&mut follower), Some(of(&[row("a", "q2", 2)])));
     let expected = Batch { rows: [row("a", "q3", 3)].into(), gone: [gone].into() };
     assert_eq!(heard(&mut follower), Some(Heard::Batch(expected)));
+}
+
+// QUE-id.1
+#[test]
+fn a_queue_is_of_the_source_that_published_it_first() {
+    let board = Board::new(Limits::default());
+    board.exchange(1, vec![row("a", "q", 1)], Vec::new());
+    board.exchange(2, vec![row("a", "q", 9), row("b", "q", 9)], Vec::new());
+    assert_eq!(board.latest(), [row("a", "q", 1), row("b", "q", 9)]);
+    assert_eq!(board.counts().refused, 1);
+    let place = row("a", "q", 1).place.clone();
+    board.exchange(2, Vec::new(), vec![place.clone()]);
+    assert_eq!(board.latest().len(), 2, "it is not this source's");
+    board.exchange(1, Vec::new(), vec![place]);
+    board.exchange(2, vec![row("a", "q", 10)], Vec::new());
+    assert_eq!(board.latest_of("a"), [row("a", "q", 10)]);
 }
 
 #[test]
@@ -104,7 +120,7 @@ fn whatever_is_published_changes_the_generation_and_nothing_else_does() {
     board.publish(vec![row("a", "q", 1)]);
     let second = board.changed();
     assert!(second.0 != first.0 && second.1 >= first.1);
-    board.exchange(Vec::new(), vec![row("a", "q", 1).place.clone()]);
+    board.exchange(0, Vec::new(), vec![row("a", "q", 1).place.clone()]);
     assert_ne!(board.changed().0, second.0);
 }
 

@@ -4,6 +4,8 @@ mod board;
 mod cases;
 mod documents;
 mod events;
+mod feed;
+mod ns3;
 mod records;
 
 use std::path::PathBuf;

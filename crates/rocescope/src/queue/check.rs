@@ -38,6 +38,7 @@ pub fn check(
     let mut aggregator = Aggregator::new(rows_max);
     for (line, document) in Documents::new(input) {
         checked.documents += 1;
+        let before = checked.findings;
         let mut finding = |whose: Option<&str>, what: &str| {
             checked.findings += 1;
             write_finding(out, format, line, whose, what).map_err(QueueError::Output)
@@ -46,6 +47,7 @@ pub fn check(
             Ok(document) => document,
             Err(error) => {
                 finding(None, &error.to_string())?;
+                out.flush().map_err(QueueError::Output)?;
                 continue;
             }
         };
@@ -76,6 +78,10 @@ pub fn check(
                 finding(Some(&name), &why.to_string())?;
             }
         }
+        // As they come, a document at a time: each by itself costs a call to the system.
+        if checked.findings > before {
+            out.flush().map_err(QueueError::Output)?;
+        }
     }
     out.flush().map_err(QueueError::Output)?;
     Ok(checked)
@@ -94,8 +100,7 @@ fn write_finding(
                 &mut *out,
                 &json!({"line": line, "row": whose, "finding": what}),
             )?;
-            out.write_all(b"\n")?;
-            out.flush()
+            out.write_all(b"\n")
         }
         (Format::Table, Some(whose)) => writeln!(out, "line {line}: {whose}: {what}"),
         (Format::Table, None) => writeln!(out, "line {line}: {what}"),

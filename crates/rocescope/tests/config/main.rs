@@ -5,6 +5,7 @@ mod check;
 mod collector;
 mod device;
 mod pfc;
+mod queue;
 mod starter;
 mod syntax;
 

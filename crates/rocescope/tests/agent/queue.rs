@@ -108,7 +108,7 @@ fn an_agent_of_queues_alone_takes_events_and_every_connection_begins_anew() {
     for expected in [
         "queue source asic: connected",
         "another connection waits",
-        "queue source asic: line 4: expected value",
+        "queue source asic: line 4: expected ident",
         "closed after 1 s of silence",
         "3 lines in a row that are no events",
     ] {

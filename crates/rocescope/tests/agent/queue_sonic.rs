@@ -96,7 +96,7 @@ fn queues_are_measured_under_the_priorities_that_the_switch_maps_to_them() {
     let redis = switch(&room);
     let mut queues = queues(&redis, Vec::new());
     queue(&redis, QUEUES[1].1, "4096", "true");
-    // Round 1200 ms, so that a machine that is busy has fresh values all the same.
+    // Rounds of 5 s, so that a machine that is busy has fresh values all the same.
     redis.put(5, &["HSET", "FLEX_COUNTER_GROUP_TABLE:PFC_WD", "POLL_INTERVAL", "5000"]);
     for n in 0..=12 {
         if n == 6 {
@@ -243,4 +243,33 @@ fn a_database_that_is_gone_leaves_unknown_intervals_and_no_zero() {
     let rows = queues.rows();
     assert!(!rows.is_empty());
     assert!(rows.iter().all(|row| matches!(row.measurement, Measurement::Unknown(_))), "{rows:?}");
+}
+
+// QUE-def.5
+#[test]
+fn a_switch_is_only_read() {
+    let room = Room::new();
+    let redis = switch(&room);
+    let changes = || {
+        let said = redis.info("persistence");
+        let of = |line: &str| line.strip_prefix("rdb_changes_since_last_save:").map(str::to_owned);
+        said.lines().find_map(of).expect("a number")
+    };
+    redis.put(0, &["CONFIG", "RESETSTAT"]);
+    let before = changes();
+    let mut queues = queues(&redis, Vec::new());
+    for n in 0..3 {
+        at(&mut queues, n * 1000);
+    }
+    assert_eq!(changes(), before);
+    let said = redis.info("commandstats");
+    let mut asked: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(':'))
+        .map(|(command, _)| command)
+        .collect();
+    asked.sort_unstable();
+    // The reset itself is one.
+    let reads = ["config|resetstat", "hget", "hgetall", "hmget", "info", "select", "time"];
+    assert_eq!(asked, reads);
 }

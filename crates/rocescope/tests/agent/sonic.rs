@@ -78,7 +78,16 @@ impl Redis {
         self.all(database, &[words.iter().map(|word| (*word).to_owned()).collect()]);
     }
 
-    fn all(&self, database: u32, commands: &[Vec<String>]) {
+    /// What the server says of itself.
+    pub fn info(&self, section: &str) -> String {
+        let replies = self.all(0, &[vec!["INFO".into(), section.into()]]);
+        match &replies[1] {
+            Reply::Text(text) => String::from_utf8(text.clone()).expect("text"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn all(&self, database: u32, commands: &[Vec<String>]) -> Vec<Reply> {
         let address = Address::Socket(self.socket.clone());
         let mut connection =
             Connection::open(&address, Duration::from_secs(30)).expect("connected");
@@ -89,10 +98,12 @@ impl Redis {
             request(&mut requests, &words);
         }
         connection.send(&requests).expect("sent");
-        for _ in 0..=commands.len() {
+        let reply = |_| {
             let reply = connection.reply().expect("an answer");
             assert!(!matches!(reply, Reply::Refused(_)), "{reply:?}");
-        }
+            reply
+        };
+        (0..=commands.len()).map(reply).collect()
     }
 
     fn signal(&self, name: &str) {

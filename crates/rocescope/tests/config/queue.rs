@@ -77,11 +77,9 @@ fn every_bound_has_its_range() {
         let text = format!("[queue]\n{} = @\n", limit.name);
         range(&text, &format!("queue.{}", limit.name), limit.min, limit.max);
     }
-    for (key, min, max) in [
-        ("interval_ms", 1, 86_400_000),
-        ("queues_max", 1, 1_048_576),
-        ("edges_max", 1, 1_048_576),
-    ] {
+    for (key, min, max) in
+        [("interval_ms", 1, 86_400_000), ("queues_max", 1, 1_048_576), ("edges_max", 1, 1_048_576)]
+    {
         let text = source(&format!("events_socket = \"q\"\n{key} = @"));
         range(&text, &format!("queue.source[0].{key}"), min, max);
     }

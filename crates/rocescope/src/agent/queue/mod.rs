@@ -2,7 +2,8 @@
 //! to the board.
 //!
 //! Nothing here writes to a device or asks it to do anything: sockets and files are read, and of a
-//! database only what reads is asked (`SELECT`, `HGETALL`, `HMGET`, `INFO`, `TIME`).
+//! database only what reads is asked (`SELECT`, `HGET`, `HMGET`,
+//! `HGETALL`, `INFO`, `TIME`).
 // QUE-def.5
 
 mod events;

@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 use std::fs::File;
 use std::path::Path;
 
+use manage::access::Subject;
 use observe::meter::{Meter, WhenFull};
 use observe::pfc::qualify::{Condition, Ground};
 use observe::provision::{Generation, Match, Prefix, Rule};
@@ -16,10 +17,11 @@ use wire::frame::{Layer, Namespace};
 use crate::agent;
 use crate::config::{
     self, Account, Agent, AgentLimits, Beside, Collector, CollectorLimits, Config, ConfigError,
-    Device, Export, Http, HttpTls, Icrc, Interface, Limit, MeterLimits, NamedFile, Pace,
-    PeerIdentity, PfcClasses, PfcDevice, PfcDevicePort, PfcExport, PfcFlows, PfcKind, PfcLimits,
-    PfcSource, Provisioned, QueueClient, QueueDevice, QueueKind, QueueLimits, QueueMode,
-    QueueTelemetry, Replay, Role, Security, Server, Sources, printable, shown, shown_prefix,
+    Device, Export, Http, HttpTls, Icrc, Interface, Limit, Login, Manage, ManageLimits,
+    MeterLimits, NamedFile, Netconf, Pace, PeerIdentity, PfcClasses, PfcDevice, PfcDevicePort,
+    PfcExport, PfcFlows, PfcKind, PfcLimits, PfcSource, Proof, Provisioned, QueueClient,
+    QueueDevice, QueueKind, QueueLimits, QueueMode, QueueTelemetry, Replay, Restconf, Role,
+    Security, Server, Sources, printable, shown, shown_prefix,
 };
 
 /// What a configuration file would do; printed by its [`Display`].
@@ -47,6 +49,7 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
             device.exports.iter().flat_map(Export::files).for_each(&mut expect_file);
             device.sources.files.iter().for_each(|replay| expect_file(&replay.file));
             device.queue_files().for_each(&mut expect_file);
+            device.manage.iter().flat_map(Manage::files).for_each(&mut expect_file);
         }
         Config::Collector(collector) => {
             let ipfix = &collector.ipfix;
@@ -151,6 +154,9 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     if let Some(queue) = &device.queue {
         write_queue(f, queue)?;
     }
+    if let Some(manage) = &device.manage {
+        write_manage(f, manage)?;
+    }
     write_agent(f, &device.agent)?;
     write_exports(f, &device.exports)?;
     let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
@@ -163,10 +169,67 @@ fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     if let Some(pfc) = &device.pfc {
         write_limits(f, "pfc", pfc.limits.rows(), PfcLimits::TABLE)?;
     }
-    match &device.queue {
-        Some(queue) => write_limits(f, "queue", queue.limits.rows(), QueueLimits::TABLE),
+    if let Some(queue) = &device.queue {
+        write_limits(f, "queue", queue.limits.rows(), QueueLimits::TABLE)?;
+    }
+    match &device.manage {
+        Some(manage) => write_limits(f, "manage", manage.limits.rows(), ManageLimits::TABLE),
         None => Ok(()),
     }
+}
+
+/// Where queue telemetry is served, and to whom.
+// QUE-sec.1
+fn write_manage(f: &mut fmt::Formatter<'_>, manage: &Manage) -> fmt::Result {
+    if let Some(Restconf { listen, tls }) = &manage.restconf {
+        writeln!(f, "RESTCONF    https://{listen}/restconf: what queues did, to be read")?;
+        write_tls(f, tls)?;
+    }
+    if let Some(Netconf { listen, host_key }) = &manage.netconf {
+        writeln!(f, "NETCONF     over SSH on {listen}, with host key {host_key}")?;
+    }
+    if manage.restconf.is_none() && manage.netconf.is_none() {
+        writeln!(
+            f,
+            "  warning: no [manage.restconf] and no [manage.netconf], so nothing is served"
+        )?;
+    }
+    for Login { user, proof } in &manage.logins {
+        write!(f, "  {} is who has ", printable(user))?;
+        match proof {
+            Proof::Https(identity) => writeln!(f, "{identity}")?,
+            Proof::SshKeys(file) => writeln!(f, "a key of {file}")?,
+        }
+    }
+    let policy = &manage.policy;
+    for list in &policy.lists {
+        let groups: Vec<String> =
+            list.groups.iter().map(|group| printable(group).to_string()).collect();
+        writeln!(f, "  rules {} for {}", printable(&list.name), groups.join(" "))?;
+        for rule in &list.rules {
+            let what = match (rule.read, rule.exec) {
+                (true, true) => "reading and calling",
+                (true, false) => "reading",
+                (false, _) => "calling",
+            };
+            let module = rule.module.as_deref().unwrap_or("every module");
+            write!(f, "    {} {what} of {}", rule.action.word(), printable(module))?;
+            match &rule.subject {
+                Subject::All => writeln!(f)?,
+                Subject::Data(path) => writeln!(f, ", {path}")?,
+                Subject::Rpc(name) => {
+                    let name = name.as_deref().unwrap_or("*");
+                    writeln!(f, ", operation {}", printable(name))?;
+                }
+                Subject::Notification(name) => {
+                    let name = name.as_deref().unwrap_or("*");
+                    writeln!(f, ", notification {}", printable(name))?;
+                }
+            }
+        }
+    }
+    let (read, exec) = (policy.read_default.word(), policy.exec_default.word());
+    writeln!(f, "  where no rule decides: {read} reading, {exec} calling")
 }
 
 /// Where measurements of queues come from.
@@ -540,15 +603,8 @@ fn write_http(f: &mut fmt::Formatter<'_>, http: &Http) -> fmt::Result {
         "HTTP        {}://{listen}/: results under /api/v1, /metrics, /healthz, /readyz",
         http.scheme()
     )?;
-    if let Some(HttpTls { certificate, private_key, authority, revocation }) = tls {
-        writeln!(f, "  TLS 1.3 with certificate {certificate}, its key {private_key}")?;
-        if let Some(authority) = authority {
-            write!(f, "  client certificates from {authority}")?;
-            if let Some(revocation) = revocation {
-                write!(f, ", but not what {revocation} revokes")?;
-            }
-            writeln!(f)?;
-        }
+    if let Some(tls) = tls {
+        write_tls(f, tls)?;
     }
     if !hosts.is_empty() {
         writeln!(f, "  asked for as {}", hosts.join(" "))?;
@@ -562,6 +618,19 @@ fn write_http(f: &mut fmt::Formatter<'_>, http: &Http) -> fmt::Result {
             Role::Metrics => "/metrics, /healthz and /readyz",
         };
         writeln!(f, "  {} reads {what}", reader.identity)?;
+    }
+    Ok(())
+}
+
+fn write_tls(f: &mut fmt::Formatter<'_>, tls: &HttpTls) -> fmt::Result {
+    let HttpTls { certificate, private_key, authority, revocation } = tls;
+    writeln!(f, "  TLS 1.3 with certificate {certificate}, its key {private_key}")?;
+    if let Some(authority) = authority {
+        write!(f, "  client certificates from {authority}")?;
+        if let Some(revocation) = revocation {
+            write!(f, ", but not what {revocation} revokes")?;
+        }
+        writeln!(f)?;
     }
     Ok(())
 }

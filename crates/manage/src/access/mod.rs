@@ -23,7 +23,8 @@ pub enum Action {
 }
 
 impl Action {
-    const fn word(self) -> &'static str {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Permit => "permit",
             Self::Deny => "deny",

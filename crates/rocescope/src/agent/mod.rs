@@ -10,7 +10,7 @@ mod counters;
 mod destination;
 pub mod disabled;
 mod link;
-pub mod manage;
+mod manage;
 mod metrics;
 mod name;
 mod observer;
@@ -41,6 +41,7 @@ use crate::check::readable;
 use crate::config::{self, Device, Export, Icrc, Security};
 use crate::meter::Place;
 use crate::observation::Observation;
+use crate::queue::board::{Board, Limits};
 use crate::serve::local::{self, Bounds};
 use destination::{Destination, DestinationCounts};
 use observer::{Command, Observer, SourceKinds, Target};
@@ -71,6 +72,7 @@ struct Agent {
     interfaces: Vec<source::Open>,
     pfc: Vec<pfc::Opened>,
     queues: Vec<queue::Opened>,
+    manage: Option<self::manage::Opened>,
     control: Option<BlockingListener>,
     metrics: Option<std::net::TcpListener>,
     seed: u64,
@@ -107,6 +109,7 @@ impl Agent {
             .collect::<Result<_, _>>()?;
         let pfc = pfc::open(&device)?;
         let queues = queue::open(&device, who.as_ref())?;
+        let manage = self::manage::open(&device)?;
         let control = match &device.agent.control_socket {
             Some(socket) => Some(control::listen(&socket.path)?),
             None => None,
@@ -133,6 +136,7 @@ impl Agent {
             interfaces,
             pfc,
             queues,
+            manage,
             control,
             metrics,
             seed,
@@ -186,6 +190,16 @@ impl Agent {
             Some(board) => queue::start(self.queues, board, self.seed, &stop_sources)?,
             None => Vec::new(),
         };
+        let managed = match self.manage {
+            Some(opened) => {
+                let none = || Arc::new(Board::new(Limits::default()));
+                let board = board.clone().unwrap_or_else(none);
+                let (managed, serving) = opened.serve(&runtime, board, &stopped)?;
+                connections.extend(serving);
+                Some(managed)
+            }
+            None => None,
+        };
         let observer = Observer::new(
             self.device,
             self.provisioning,
@@ -196,7 +210,8 @@ impl Agent {
             events.waiting(),
         )
         .with_readings(shelves)
-        .with_queues(queues, board);
+        .with_queues(queues, board)
+        .with_managed(managed);
         drop(events);
         let (ended, failed) = observer.run(&observed, &commanded);
         // The connections end by themselves when their pipes do; none is made any more.
@@ -270,6 +285,7 @@ pub fn refusals(device: &Device) -> Vec<(String, Option<usize>, String)> {
             all.push((export.key.clone(), Some(certificate.line), problem));
         }
     }
+    all.extend(self::manage::refusals(device));
     let streams_max = size(device.metering.limits.contexts_max);
     if let Some(file) = &device.agent.state_file
         && let Err(problem) = state::read(&file.path, device.observation.layer, streams_max)

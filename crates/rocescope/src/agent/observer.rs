@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
+use manage::access::Policy;
 use observe::meter::Cause;
 use observe::provision::Provisioning;
 use observe::report::StreamKey;
@@ -19,13 +20,14 @@ use super::control::{Answer, Request};
 use super::counters::{Counted, Seen, SessionNumbers};
 use super::destination::{DestinationCounts, Piece};
 use super::disabled::Disabled;
+use super::manage::Managed;
 use super::pfc::Shelf;
 use super::queue::SourceCounts;
 use super::session::{ExportSession, HandedOver, Now, SessionCounts, SessionSettings};
 use super::source::{Batch, Drops, Event, now_ns};
 use super::{control, counters, state};
 use crate::capture::{Item, Visitor as _};
-use crate::config::Device;
+use crate::config::{Device, Manage};
 use crate::layout::stream_name;
 use crate::queue::board::Board;
 
@@ -136,6 +138,7 @@ pub struct Observer {
     pub(super) shelves: Vec<Arc<Shelf>>,
     /// What sources of queue measurements count, and where their rows are.
     pub(super) queues: (Vec<Arc<SourceCounts>>, Option<Arc<Board>>),
+    managed: Option<Arc<Managed>>,
     /// Why it cannot go on, if that is so.
     failed: Option<String>,
 }
@@ -183,6 +186,7 @@ impl Observer {
             batches_waiting,
             shelves: Vec::new(),
             queues: (Vec::new(), None),
+            managed: None,
             failed: None,
         }
     }
@@ -195,6 +199,11 @@ impl Observer {
     /// With what sources of queue measurements count, and where their rows are.
     pub fn with_queues(self, counts: Vec<Arc<SourceCounts>>, board: Option<Arc<Board>>) -> Self {
         Self { queues: (counts, board), ..self }
+    }
+
+    /// With what is served of them, whose rules a reload takes over.
+    pub fn with_managed(self, managed: Option<Arc<Managed>>) -> Self {
+        Self { managed, ..self }
     }
 
     /// Runs until it is told to stop, the files are through or a source has failed, and the finals
@@ -537,6 +546,10 @@ impl Observer {
         }
         self.device.provisioned = device.provisioned;
         self.provisioning = provisioning;
+        // QUE-sec.1
+        if let (Some(managed), Some(manage)) = (&self.managed, &device.manage) {
+            managed.set_policy(manage.policy.clone());
+        }
     }
 
     fn stop(&mut self) {
@@ -679,7 +692,14 @@ fn needs_a_start(old: &Device, new: &Device) -> Option<&'static str> {
         (old.agent != new.agent, "agent"),
         (old.pfc != new.pfc, "pfc"),
         (old.queue != new.queue, "queue"),
+        (without_policy(old) != without_policy(new), "manage"),
     ]
     .into_iter()
     .find_map(|(changed, section)| changed.then_some(section))
+}
+
+/// What is served, but for who may read it.
+fn without_policy(device: &Device) -> Option<Manage> {
+    let manage = device.manage.clone()?;
+    Some(Manage { policy: Policy::default(), ..manage })
 }

@@ -16,8 +16,8 @@ use super::rules::{self, Provisioned, RULE_KEYS, STREAM_KEYS};
 use super::section::{Document, Section, Value};
 use super::source::{self, Sources};
 use super::{
-    AgentLimits, MeterLimits, NamedFile, PfcExport, QueueKind, QueueTelemetry, collector, elements,
-    pfc, queue,
+    AgentLimits, Manage, MeterLimits, NamedFile, PfcExport, QueueKind, QueueTelemetry, collector,
+    elements, manage, pfc, queue,
 };
 
 pub(super) const KEYS: &[&str] = &[
@@ -31,6 +31,7 @@ pub(super) const KEYS: &[&str] = &[
     "agent",
     "pfc",
     "queue",
+    "manage",
 ];
 
 /// W where nothing else is said.
@@ -75,6 +76,8 @@ pub struct Device {
     pub pfc: Option<PfcExport>,
     /// Queue telemetry that an agent has.
     pub queue: Option<QueueTelemetry>,
+    /// Who may read it, and where.
+    pub manage: Option<Manage>,
 }
 
 /// `[agent]`.
@@ -277,6 +280,7 @@ pub(super) fn read<'d>(
     let agent = agent(&top.section("agent", AGENT_KEYS), directory);
     let pfc = pfc::read(&top, directory);
     let queue = queue::read(&top, directory);
+    let manage = manage::read(&top, directory);
     let (metering, provisioned) = (metering?, provisioned?);
     fits(&top, &meter_section, &metering, &provisioned)?;
     Some(Device {
@@ -289,6 +293,7 @@ pub(super) fn read<'d>(
         agent: agent?,
         pfc: pfc?,
         queue: queue?,
+        manage: manage?,
     })
 }
 

@@ -87,6 +87,14 @@ impl Role {
     }
 }
 
+impl HttpTls {
+    /// The files of it.
+    pub fn files(&self) -> impl Iterator<Item = &NamedFile> {
+        let Self { certificate, private_key, authority, revocation } = self;
+        [certificate, private_key].into_iter().chain(authority).chain(revocation)
+    }
+}
+
 impl fmt::Display for ReaderIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, digest) = match self {
@@ -102,10 +110,7 @@ impl fmt::Display for ReaderIdentity {
 impl Http {
     /// All files that it names.
     pub fn files(&self) -> impl Iterator<Item = &NamedFile> {
-        self.tls.iter().flat_map(|tls| {
-            let HttpTls { certificate, private_key, authority, revocation } = tls;
-            [certificate, private_key].into_iter().chain(authority).chain(revocation)
-        })
+        self.tls.iter().flat_map(HttpTls::files)
     }
 
     /// `https` or `http`.
@@ -161,20 +166,20 @@ pub(super) fn read(section: &Section<'_>, directory: &Path) -> Option<Http> {
 
 /// `None` where something is wrong.
 #[expect(clippy::option_option, reason = "wrong, absent, there")]
-fn tls(section: &Section<'_>, directory: &Path) -> Option<Option<HttpTls>> {
+pub(super) fn tls(section: &Section<'_>, directory: &Path) -> Option<Option<HttpTls>> {
     let file = |key| match section.value(key) {
         Some(value) => named(&value, directory).map(Some),
         None => Some(None),
     };
     let [certificate, private_key, authority, revocation] =
         ["certificate", "key", "authority", "revocation"].map(file);
-    let missing = |key, of| {
+    let missing = |key, of: &str| {
         section.error(key, format!("missing beside {of}, expected a file"));
         None
     };
     match (certificate?, private_key?, authority?, revocation?) {
         (None, None, None, None) => Some(None),
-        (None, ..) => missing("certificate", "the other files of [http]"),
+        (None, ..) => missing("certificate", &format!("the other files of [{}]", section.path())),
         (_, None, ..) => missing("key", "certificate"),
         (.., None, Some(_)) => missing("authority", "revocation"),
         (Some(certificate), Some(private_key), authority, revocation) => {
@@ -226,7 +231,7 @@ fn readers(section: &Section<'_>) -> Option<Vec<HttpReader>> {
     good.then_some(readers)
 }
 
-fn identity(section: &Section<'_>) -> Option<ReaderIdentity> {
+pub(super) fn identity(section: &Section<'_>) -> Option<ReaderIdentity> {
     let given: Vec<_> = ["name", "fingerprint", "token_sha256"]
         .into_iter()
         .filter_map(|key| Some((key, section.value(key)?)))

@@ -143,6 +143,43 @@ limits! {
 }
 
 limits! {
+    /// The bounds of what a device serves of its queue telemetry, keys of `[manage]`.
+    // SEQ-10.3
+    ManageLimits, MANAGE_KEYS beside
+        ["read_default", "exec_default", "login", "group", "rules", "restconf", "netconf"]:
+    connections_max = 1_280, 1, 65_536,
+        "connections over HTTPS at one time, subscribers among them";
+    head_octets_max = 16_384, 8_192, 1 << 20,
+        "octets of the head of a request";
+    body_octets_max = 65_536, 1_024, 16 << 20,
+        "octets of the body of a request";
+    request_timeout_s = 10, 1, 300,
+        "seconds for a TLS handshake, for the head of a request and for its body, each";
+    answer_timeout_s = 30, 1, 3_600,
+        "seconds for an answer, or a notification, to be taken";
+    answers_max = 4, 1, 1_024,
+        "answers that are made at one time; more wait";
+    subscriptions_max = 2_048, 1, 65_536,
+        "subscriptions at one time";
+    subscriptions_per_user_max = 1_024, 1, 65_536,
+        "subscriptions of one user at one time";
+    subscription_octets_max = 8 << 20, 1 << 16, 1 << 30,
+        "octets of notifications that wait for one subscriber; more suspends it";
+    period_min_cs = 10, 1, 360_000,
+        "hundredths of a second of the shortest period of a subscription";
+    unread_timeout_s = 60, 1, 86_400,
+        "seconds for which a subscription may be suspended, or wait for its reader at first";
+    netconf_connections_max = 64, 1, 4_096,
+        "SSH connections at one time";
+    netconf_sessions_max = 64, 1, 4_096,
+        "sessions of NETCONF at one time";
+    netconf_message_octets_max = 1 << 20, 4_096, 64 << 20,
+        "octets of a message of a NETCONF client";
+    netconf_idle_timeout_s = 600, 1, 86_400,
+        "seconds without a request after which a session without subscriptions is ended";
+}
+
+limits! {
     /// The bounds of the collector, keys of `[limits]`.
     // SEQ-7.10, SEQ-10.3
     CollectorLimits, LIMIT_KEYS beside []:

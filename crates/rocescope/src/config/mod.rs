@@ -13,6 +13,7 @@ mod elements;
 mod error;
 mod http;
 mod limits;
+mod manage;
 mod pfc;
 mod queue;
 mod queues;
@@ -26,6 +27,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use self::manage::{Login, Manage, Netconf, Proof, Restconf};
 pub(crate) use address::{shown, shown_prefix};
 pub use beside::{Beside, FlowOf, PfcDevice, PfcDevicePort, PfcFlows};
 pub use collector::{Collector, Ipfix, Peer, PeerIdentity, Store};
@@ -34,7 +36,9 @@ pub use device::{
 };
 pub use error::{ConfigError, printable};
 pub use http::{Http, HttpReader, HttpTls, ReaderIdentity, Role};
-pub use limits::{AgentLimits, CollectorLimits, Limit, MeterLimits, PfcLimits, QueueLimits};
+pub use limits::{
+    AgentLimits, CollectorLimits, Limit, ManageLimits, MeterLimits, PfcLimits, QueueLimits,
+};
 pub use pfc::{PfcClasses, PfcExport, PfcKind, PfcPort, PfcSource};
 pub use queue::{QueueKind, QueueMap, QueueSource, QueueTelemetry};
 pub use queues::{QueueClient, QueueDevice, QueueMode};

@@ -20,7 +20,7 @@ use crate::config::{Http, HttpReader, HttpTls, ReaderIdentity, Role, printable};
 pub struct Access {
     /// TLS 1.3 and nothing else; a client certificate is asked for where readers are known by one.
     pub tls: Option<Arc<ServerConfig>>,
-    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    verifier: Option<Verifier>,
     readers: Vec<HttpReader>,
 }
 
@@ -86,52 +86,77 @@ impl Access {
         if self.readers.is_empty() {
             return Ok(Role::Read);
         }
-        match (token, chain.split_first()) {
-            (Some(token), _) => self.of_token(token).ok_or(Denied::Token),
-            (None, Some((end, others))) => self.of_certificate(end, others, now),
-            (None, None) => Err(Denied::Nothing),
-        }
-    }
-
-    /// Looks at all of them, however many are right or nearly.
-    fn of_token(&self, token: &[u8]) -> Option<Role> {
-        let shown = digest(&SHA256, token);
-        let mut found = None;
-        for HttpReader { identity, role } in &self.readers {
-            if let ReaderIdentity::Token(expected) = identity
-                && bool::from(shown.as_ref().ct_eq(expected))
-            {
-                found = Some(*role);
-            }
-        }
-        found
-    }
-
-    fn of_certificate(
-        &self,
-        end: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<Role, Denied> {
-        let bad = |problem: String| Denied::Certificate(problem);
-        let verifier = self.verifier.as_ref().ok_or(Denied::Unlisted)?;
-        verifier.verify_client_cert(end, others, now).map_err(|error| bad(error.to_string()))?;
-        let names = names(end).map_err(|denied| bad(denied.to_string()))?;
-        let fingerprint = fingerprint(end);
-        let is = |reader: &&HttpReader| match &reader.identity {
-            ReaderIdentity::Name(name) => names.contains(name),
-            ReaderIdentity::Fingerprint(of) => *of == fingerprint,
-            ReaderIdentity::Token(_) => false,
-        };
-        let mut roles = self.readers.iter().filter(is).map(|reader| reader.role);
-        let first = roles.next().ok_or(Denied::Unlisted)?;
-        Ok(roles.fold(first, |all, one| if one == Role::Read { one } else { all }))
+        let known = || self.readers.iter().map(|reader| (&reader.identity, reader.role));
+        let roles = who(known, self.verifier.as_ref(), chain, token, now)?;
+        Ok(if roles.contains(&Role::Read) { Role::Read } else { Role::Metrics })
     }
 }
 
-type Verifier = Arc<dyn ClientCertVerifier>;
+/// Of those that are known, whom a bearer token or, without one, a certificate chain shows; at least
+/// one.
+///
+/// # Errors
+/// Why it shows nobody.
+// SEQ-10.1
+pub(crate) fn who<'a, T: Copy, I: Iterator<Item = (&'a ReaderIdentity, T)>>(
+    known: impl Fn() -> I,
+    verifier: Option<&Verifier>,
+    chain: &[CertificateDer<'_>],
+    token: Option<&[u8]>,
+    now: UnixTime,
+) -> Result<Vec<T>, Denied> {
+    let (found, denied) = match (token, chain.split_first()) {
+        (Some(token), _) => (of_token(known(), token), Denied::Token),
+        (None, Some((end, others))) => {
+            (of_certificate(known(), verifier, end, others, now)?, Denied::Unlisted)
+        }
+        (None, None) => return Err(Denied::Nothing),
+    };
+    if found.is_empty() { Err(denied) } else { Ok(found) }
+}
 
-fn tls(files: &HttpTls) -> Result<(ServerConfig, Option<Verifier>), String> {
+/// Looks at all of them, however many are right or nearly.
+fn of_token<'a, T>(known: impl Iterator<Item = (&'a ReaderIdentity, T)>, token: &[u8]) -> Vec<T> {
+    let shown = digest(&SHA256, token);
+    let mut found = Vec::new();
+    for (identity, one) in known {
+        if let ReaderIdentity::Token(expected) = identity
+            && bool::from(shown.as_ref().ct_eq(expected))
+        {
+            found.push(one);
+        }
+    }
+    found
+}
+
+fn of_certificate<'a, T>(
+    known: impl Iterator<Item = (&'a ReaderIdentity, T)>,
+    verifier: Option<&Verifier>,
+    end: &CertificateDer<'_>,
+    others: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> Result<Vec<T>, Denied> {
+    let bad = |problem: String| Denied::Certificate(problem);
+    let verifier = verifier.ok_or(Denied::Unlisted)?;
+    verifier.verify_client_cert(end, others, now).map_err(|error| bad(error.to_string()))?;
+    let names = names(end).map_err(|denied| bad(denied.to_string()))?;
+    let fingerprint = fingerprint(end);
+    let is = |identity: &ReaderIdentity| match identity {
+        ReaderIdentity::Name(name) => names.contains(name),
+        ReaderIdentity::Fingerprint(of) => *of == fingerprint,
+        ReaderIdentity::Token(_) => false,
+    };
+    Ok(known.filter(|(identity, _)| is(identity)).map(|(_, one)| one).collect())
+}
+
+/// What verifies the certificates of clients.
+pub(crate) type Verifier = Arc<dyn ClientCertVerifier>;
+
+/// TLS 1.3 of a server of HTTP, and what verifies the certificates of those who show one.
+///
+/// # Errors
+/// The first file that cannot be used, with its key and why.
+pub(crate) fn tls(files: &HttpTls) -> Result<(ServerConfig, Option<Verifier>), String> {
     let HttpTls { certificate, private_key, authority, revocation } = files;
     let chain = certificates(certificate)?;
     let key =

@@ -82,7 +82,7 @@ impl Gate {
     // SEQ-10.1, SEQ-10.3
     pub fn admit<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         named(&self.names, request.headers(), request.uri())?;
-        let token = token(request.headers())?;
+        let token = token(request.headers()).map_err(Problem::unknown_reader)?;
         let access = self.access.borrow().clone();
         let role = access
             .role(&self.chain, token, UnixTime::now())
@@ -132,15 +132,16 @@ pub(super) fn named(names: &Names, headers: &HeaderMap, uri: &Uri) -> Result<(),
 }
 
 /// The bearer token, if there is one.
-fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
+///
+/// # Errors
+/// In a line: there is something else instead.
+pub(crate) fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, &'static str> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let Some(first) = all.next() else { return Ok(None) };
     let octets = first.as_bytes();
     let scheme = octets.get(..7).filter(|word| word.eq_ignore_ascii_case(b"bearer "));
     if scheme.is_none() || all.next().is_some() {
-        return Err(Problem::unknown_reader(
-            "an Authorization header of another kind, expected one with a bearer token",
-        ));
+        return Err("an Authorization header of another kind, expected one with a bearer token");
     }
     Ok(octets.get(7..).map(<[u8]>::trim_ascii))
 }

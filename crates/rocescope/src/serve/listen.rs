@@ -230,15 +230,17 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr) {
 }
 
 /// Ends where the place was given to another; never where it was given back.
-async fn taken_away(evicted: &mut oneshot::Receiver<()>) {
+pub(crate) async fn taken_away(evicted: &mut oneshot::Receiver<()>) {
     if evicted.await.is_err() {
         pending().await
     }
 }
 
 /// What a connection holds.
-enum Place {
+pub(crate) enum Place {
+    /// A place that can be taken away.
     Stranger(#[expect(dead_code, reason = "given back when dropped")] Handshake),
+    /// One that cannot.
     Known(#[expect(dead_code, reason = "given back when dropped")] OwnedSemaphorePermit),
 }
 
@@ -255,10 +257,11 @@ async fn answering(shared: Arc<Shared>, stream: TcpStream, place: Arc<Mutex<Plac
     }
 }
 
-type Tls = tokio_rustls::server::TlsStream<TcpStream>;
+pub(crate) type Tls = tokio_rustls::server::TlsStream<TcpStream>;
 
+/// TLS; one who speaks HTTP without it is told so.
 // SEQ-10.1
-async fn handshake(
+pub(crate) async fn handshake(
     tls: Arc<rustls::ServerConfig>,
     mut stream: TcpStream,
 ) -> Option<(Tls, Vec<CertificateDer<'static>>)> {
@@ -326,19 +329,26 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// A connection whose reader is known now gets a place that nobody takes away.
+impl Place {
+    /// A connection whose reader is known now gets a place that nobody takes away; whether there was
+    /// one.
+    pub(crate) fn settle(place: &Mutex<Self>, known: &Arc<Semaphore>) -> bool {
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Self::Known(_) = *place {
+            return true;
+        }
+        let Ok(permit) = known.clone().try_acquire_owned() else { return false };
+        *place = Self::Known(permit);
+        true
+    }
+}
+
 fn settle(shared: &Shared, place: &Mutex<Place>) -> Result<(), Problem> {
-    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Place::Known(_) = *place {
+    if Place::settle(place, &shared.known) {
         return Ok(());
     }
-    let Ok(permit) = shared.known.clone().try_acquire_owned() else {
-        Counts::count(&shared.counts.connections_refused);
-        let detail = "as many connections as there may be, limits.http_connections_max";
-        return Err(Problem::busy(detail));
-    };
-    *place = Place::Known(permit);
-    Ok(())
+    Counts::count(&shared.counts.connections_refused);
+    Err(Problem::busy("as many connections as there may be, limits.http_connections_max"))
 }
 
 /// What every answer has. No header lets a page of another origin read it.

@@ -22,9 +22,6 @@ use tokio::sync::Notify;
 use super::{Facts, Managed};
 use crate::queue::board::Heard;
 
-/// How long a subscription may wait for its first reader.
-const UNREAD_MAX: Duration = Duration::from_secs(30);
-
 /// The longest sleep, so that what nobody reads is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
@@ -33,6 +30,8 @@ pub(super) struct Hub {
     state: Mutex<State>,
     /// Something may be due earlier than was thought.
     sooner: Notify,
+    /// How long a subscription may wait for its first reader.
+    unread_max: Duration,
 }
 
 struct State {
@@ -82,7 +81,7 @@ impl Hub {
             streams: HashMap::new(),
             sessions: HashMap::new(),
         };
-        Self { state: Mutex::new(state), sooner: Notify::new() }
+        Self { state: Mutex::new(state), sooner: Notify::new(), unread_max: settings.suspended_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -102,7 +101,7 @@ struct Told<'a> {
 
 impl Datastore for Told<'_> {
     fn top(&self, definition: &'static Definition) -> Option<Node> {
-        self.facts.with_rows(definition, self.rows)
+        self.facts.with_rows(definition, self.rows, &self.facts.base)
     }
 }
 
@@ -184,7 +183,7 @@ impl Managed {
         let unread: Vec<u32> = state
             .streams
             .iter()
-            .filter(|(_, stream)| !stream.read && stream.since.elapsed() > UNREAD_MAX)
+            .filter(|(_, stream)| !stream.read && stream.since.elapsed() > self.hub.unread_max)
             .map(|(id, _)| *id)
             .collect();
         for id in unread {

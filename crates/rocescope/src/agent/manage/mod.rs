@@ -4,8 +4,11 @@
 //! board where rows are published, clocks, sessions, and the subscriptions at work ([`hub`]).
 // QUE-pub.2, QUE-sec.1
 
+mod events;
+mod https;
 mod hub;
-pub mod ssh;
+mod open;
+mod ssh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +26,8 @@ use manage::{library, restconf};
 use observe::queue::row::Row;
 
 use crate::queue::board::Board;
-pub use hub::{Attached, Busy};
+use hub::{Attached, Busy};
+pub use open::{Opened, open, refusals};
 
 /// Everything that is served, and to whom.
 pub struct Managed {
@@ -93,6 +97,11 @@ impl Managed {
         &self.facts.base
     }
 
+    /// The datastore as it is for one who reaches it at `base`: `https://host:port`.
+    pub fn at<'a>(&'a self, base: &'a str) -> At<'a> {
+        At { managed: self, base }
+    }
+
     /// When rows were published last.
     pub fn modified(&self) -> SystemTime {
         self.facts.board.changed().1
@@ -147,9 +156,27 @@ impl Managed {
     }
 }
 
+/// All of it, for one who reaches it at `base`.
+pub struct At<'a> {
+    managed: &'a Managed,
+    base: &'a str,
+}
+
+impl Datastore for At<'_> {
+    fn top(&self, definition: &'static Definition) -> Option<Node> {
+        let Managed { facts, hub } = self.managed;
+        let found = hub.top(definition);
+        found.or_else(|| facts.with_rows(definition, &facts.board.latest(), self.base))
+    }
+
+    fn running(&self, definition: &'static Definition) -> Option<Node> {
+        self.managed.running(definition)
+    }
+}
+
 impl Datastore for Managed {
     fn top(&self, definition: &'static Definition) -> Option<Node> {
-        self.hub.top(definition).or_else(|| self.facts.top(definition))
+        self.at(&self.facts.base).top(definition)
     }
 
     fn running(&self, definition: &'static Definition) -> Option<Node> {
@@ -182,8 +209,14 @@ impl Facts {
     }
 
     /// A top-level node, with these rows as all that there are.
-    fn with_rows(&self, definition: &'static Definition, rows: &[Arc<Row>]) -> Option<Node> {
-        let location = |module: &Module| Some(restconf::location(&self.base, module));
+    fn with_rows(
+        &self,
+        definition: &'static Definition,
+        rows: &[Arc<Row>],
+        base: &str,
+    ) -> Option<Node> {
+        let location =
+            |module: &Module| (!base.is_empty()).then(|| restconf::location(base, module));
         match (&*definition.module.name, &*definition.name) {
             ("ietf-interfaces", "interfaces") => {
                 operational::interfaces(self.schema, &self.interfaces(rows), rows)
@@ -202,7 +235,7 @@ impl Facts {
 
 impl Datastore for Facts {
     fn top(&self, definition: &'static Definition) -> Option<Node> {
-        self.with_rows(definition, &self.board.latest())
+        self.with_rows(definition, &self.board.latest(), &self.base)
     }
 
     fn running(&self, definition: &'static Definition) -> Option<Node> {

@@ -1,0 +1,103 @@
+//! The body of an answer: octets that are there, or the events of a subscription (RFC 8650, section
+//! 3.4; server-sent events) for as long as it goes on.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use manage::push::Message;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use super::Attached;
+use crate::collector::session::stopped;
+
+/// How often a stream without news shows that it goes on.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
+/// A body.
+pub(super) enum Answer {
+    /// All of it; none once it is sent.
+    Whole(Option<Bytes>),
+    /// Piece by piece.
+    Events(mpsc::Receiver<Bytes>),
+}
+
+impl Answer {
+    pub(super) fn whole(octets: Vec<u8>) -> Self {
+        Self::Whole((!octets.is_empty()).then(|| octets.into()))
+    }
+
+    /// The events of a subscription. What is not read waits there, and there it is bounded.
+    pub(super) fn events(reader: Attached, stop: watch::Receiver<bool>) -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(send(reader, sender, stop));
+        Self::Events(receiver)
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(octets) => Poll::Ready(octets.take().map(|octets| Ok(Frame::data(octets)))),
+            Self::Events(events) => {
+                events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(octets) => {
+                let octets = octets.as_ref().map_or(0, Bytes::len);
+                SizeHint::with_exact(u64::try_from(octets).unwrap_or(u64::MAX))
+            }
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Sends what there is and what comes until the subscription is over, its reader gone, or the agent
+/// stops.
+async fn send(mut reader: Attached, sender: mpsc::Sender<Bytes>, mut stop: watch::Receiver<bool>) {
+    loop {
+        let octets = tokio::select! {
+            message = reader.next() => match message {
+                Some(message) => event(&message),
+                None => return,
+            },
+            () = sender.closed() => return,
+            () = stopped(&mut stop) => return,
+            // A comment.
+            () = sleep(KEEP_ALIVE) => Bytes::from_static(b":\n\n"),
+        };
+        if sender.send(octets).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn event(message: &Message) -> Bytes {
+    let document = message.document();
+    let mut out = String::with_capacity(document.len() + 16);
+    // A line that ends within a document does not end the event.
+    for line in document.split(['\n', '\r']) {
+        out.push_str("data: ");
+        out.push_str(line);
+        out.push('\n');
+    }
+    out.push('\n');
+    out.into()
+}

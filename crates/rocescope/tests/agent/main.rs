@@ -14,6 +14,7 @@ mod privileges;
 mod program;
 mod queue;
 mod queue_sonic;
+mod restconf;
 mod session;
 mod sonic;
 mod support;

@@ -12,7 +12,6 @@ use manage::error::OperationError;
 use manage::operation::{Call, Operations, Transport};
 use manage::operational::{Datastore, Interface};
 use manage::push::{Message, Settings, Subscriptions, World};
-use manage::read::Encoding;
 use manage::schema::{Definition, Schema};
 use manage::tree::Node;
 use observe::queue::Place;
@@ -69,8 +68,6 @@ pub struct Attached {
     managed: Arc<Managed>,
     id: u32,
     wake: Arc<Notify>,
-    /// How its messages are written.
-    pub encoding: Encoding,
 }
 
 impl Hub {
@@ -199,7 +196,7 @@ impl Managed {
     /// Why it is not read.
     pub fn attach(self: &Arc<Self>, id: u32, user: &str) -> Result<Attached, Busy> {
         let mut state = self.hub.lock();
-        let (caller, encoding) = state.subscriptions.owner(id).ok_or(Busy::Absent)?;
+        let (caller, _) = state.subscriptions.owner(id).ok_or(Busy::Absent)?;
         if *caller.user != *user || caller.transport != Transport::Restconf {
             return Err(Busy::Absent);
         }
@@ -208,7 +205,7 @@ impl Managed {
             return Err(Busy::Read);
         }
         let wake = stream.wake.clone();
-        Ok(Attached { managed: self.clone(), id, wake, encoding })
+        Ok(Attached { managed: self.clone(), id, wake })
     }
 
     /// A session of NETCONF begins: what wakes it when something is to be sent.

@@ -1,0 +1,331 @@
+//! RESTCONF of the agent, asked by `curl` as an operator would.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use manage::read::{Encoding, What};
+use manage::schema::Schema;
+use serde_json::{Value, json};
+
+use super::program::{HANGS, Room, Running};
+
+const QUEUES: &str = "/restconf/ds/ietf-datastores:operational/ietf-interfaces:interfaces";
+const ONE: &str = "/interface=Ethernet1%2F1/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue=3";
+const ESTABLISH: &str = "/restconf/operations/ietf-subscribed-notifications:establish-subscription";
+
+/// An answer, as curl has got it.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).next_back();
+        found.map_or("", |(_, value)| value.trim())
+    }
+
+    /// The tag of the only error.
+    fn tag(&self) -> String {
+        self.json()["ietf-restconf:errors"]["error"][0]["error-tag"].as_str().unwrap().to_owned()
+    }
+}
+
+struct Scene {
+    room: Room,
+    port: u16,
+    agent: Running,
+    source: UnixStream,
+}
+
+fn sha256(token: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
+    digest.as_ref().iter().fold(String::new(), |mut all, octet| {
+        write!(all, "{octet:02x}").unwrap();
+        all
+    })
+}
+
+fn config(room: &Room, port: u16) -> PathBuf {
+    let path = room.path("agent.toml");
+    let text = format!(
+        r#"
+[observation]
+domain = 1
+
+[[queue.source]]
+name = "asic"
+events_socket = "q.sock"
+interval_ms = 1
+
+[manage]
+answer_timeout_s = 5
+body_octets_max = 2048
+
+[manage.restconf]
+listen = "127.0.0.1:{port}"
+certificate = "ca-collector.pem"
+key = "ca-collector.key"
+authority = "ca.pem"
+
+[[manage.login]]
+user = "alice"
+name = "agent.example"
+
+[[manage.login]]
+user = "carol"
+token_sha256 = "{}"
+
+[[manage.login]]
+user = "nobody"
+token_sha256 = "{}"
+
+[[manage.group]]
+name = "operators"
+users = ["alice"]
+
+[[manage.group]]
+name = "guests"
+users = ["carol"]
+
+[[manage.rules]]
+name = "operators"
+groups = ["operators"]
+rule = [{{ action = "permit" }}]
+
+[[manage.rules]]
+name = "guests"
+groups = ["guests"]
+rule = [
+    {{ path = "/ietf-interfaces:interfaces/interface[name='Ethernet1/1']", action = "deny" }},
+    {{ module = "ietf-interfaces", access = "read", action = "permit" }},
+]
+"#,
+        sha256("guest"),
+        sha256("nobody")
+    );
+    fs::write(&path, text).expect("written");
+    path
+}
+
+fn waited<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(is) = is() {
+            return is;
+        }
+        assert!(began.elapsed() < HANGS, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn event(seq: u64, ms: u64, rest: &str) -> String {
+    let t = ms * 1_000_000;
+    format!(r#"{{"seq":{seq},"t":{t},"interface":"Ethernet1/1","queue":"3",{rest}}}"#) + "\n"
+}
+
+impl Scene {
+    fn new() -> Self {
+        let room = Room::new();
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let agent = Running::agent(&config(&room, port));
+        let mut source = waited("a socket", || UnixStream::connect(room.path("q.sock")).ok());
+        let begun = event(1, 0, r#""event":"map","priorities":[5],"method":"head","maxError":0"#)
+            + &event(2, 0, r#""event":"backlog","present":true"#)
+            + &event(3, 0, r#""event":"gate","priority":5,"closed":true"#)
+            + &event(4, 2, r#""event":"backlog","present":true"#);
+        source.write_all(begun.as_bytes()).expect("sent");
+        let scene = Self { room, port, agent, source };
+        waited("a row", || {
+            let found = scene.alice(&[&format!("{QUEUES}{ONE}")]);
+            (found.status == 200).then_some(())
+        });
+        scene
+    }
+
+    fn curl(&self, arguments: &[&str], path: &str) -> Command {
+        let port = self.port;
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--max-time", "20", "--cacert"]).arg(self.room.path("ca.pem"));
+        curl.args(["--resolve", &format!("collector.example:{port}:127.0.0.1")]);
+        curl.args(arguments).arg(format!("https://collector.example:{port}{path}"));
+        curl.stdin(Stdio::null());
+        curl
+    }
+
+    fn asked(&self, arguments: &[&str]) -> Answer {
+        let (path, arguments) = arguments.split_last().expect("a path");
+        let out = self.curl(&[&["-i"], arguments].concat(), path).output().expect("curl runs");
+        let text = String::from_utf8(out.stdout).expect("text");
+        let failed = || panic!("{text}{}", String::from_utf8_lossy(&out.stderr));
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(failed);
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Answer { status: status.expect("a status"), head: head.into(), body: body.into() }
+    }
+
+    /// By the certificate of `agent.example`.
+    fn alice(&self, arguments: &[&str]) -> Answer {
+        let [certificate, key] = ["pem", "key"].map(|end| {
+            self.room.path(&format!("ca-agent.{end}")).to_str().expect("text").to_owned()
+        });
+        self.asked(&[&["--cert", &*certificate, "--key", &*key], arguments].concat())
+    }
+
+    fn with_token(&self, token: &str, arguments: &[&str]) -> Answer {
+        let header = format!("Authorization: Bearer {token}");
+        self.asked(&[&["-H", &*header], arguments].concat())
+    }
+
+    fn ended(self) {
+        self.agent.signal("TERM");
+        let (code, said) = self.agent.ended();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("serves RESTCONF on https://127.0.0.1:"), "{said}");
+    }
+}
+
+// QUE-pub.1, QUE-pub.2, QUE-sec.1
+#[test]
+fn rows_are_read_by_who_may_and_the_tree_is_valid() {
+    let scene = Scene::new();
+    let found = scene.alice(&[&format!("{QUEUES}{ONE}")]);
+    assert_eq!(found.header("content-type"), "application/yang-data+json");
+    let row = &found.json()["ietf-pfc-queue-telemetry:queue"][0];
+    assert_eq!(row["queue-id"], "3");
+    // 64 bits stand in strings, and priorities as a set.
+    assert_eq!((&row["duration-ns"], &row["mapped-priority"]), (&json!("1000000"), &json!([5])));
+    // The whole of it is what the modules say.
+    let whole = scene.alice(&["/restconf/data"]);
+    let inner = whole.body.strip_prefix(r#"{"ietf-restconf:data":"#).expect("data");
+    let inner = inner.strip_suffix('}').expect("an end");
+    let schema = Schema::get().expect("modules");
+    let read = schema.read(Encoding::Json, What::Datastore, inner);
+    assert!(read.is_ok(), "{read:?}\n{inner}");
+    // The same in XML, where that is asked for.
+    let xml = scene.alice(&["-H", "Accept: application/yang-data+xml", &format!("{QUEUES}{ONE}")]);
+    assert_eq!(xml.header("content-type"), "application/yang-data+xml");
+    assert!(xml.body.contains("<queue-id>3</queue-id>"), "{}", xml.body);
+    // Nothing new: nothing sent.
+    let tag = format!("If-None-Match: {}", found.header("etag"));
+    let again = scene.alice(&["-H", &tag, &format!("{QUEUES}{ONE}")]);
+    assert_eq!((again.status, &*again.body), (304, ""));
+    // Whom nothing is permitted to cannot tell what is there, nor whom this interface is denied to.
+    let absent = scene.with_token("guest", &[&format!("{QUEUES}/interface=Ethernet9")]);
+    let denied = scene.with_token("guest", &[&format!("{QUEUES}{ONE}")]);
+    assert_eq!((absent.status, denied.status), (404, 404));
+    assert_eq!(absent.tag(), denied.tag());
+    let rest = scene.with_token("guest", &[QUEUES]);
+    assert!(rest.status == 200 && !rest.body.contains("Ethernet1"), "{}", rest.body);
+    assert_eq!(scene.with_token("nobody", &[QUEUES]).status, 404);
+    scene.ended();
+}
+
+// QUE-sec.1, SEQ-10.3
+#[test]
+fn who_is_not_known_and_what_would_change_something_is_refused() {
+    let scene = Scene::new();
+    let stranger = scene.asked(&[QUEUES]);
+    assert_eq!((stranger.status, &*stranger.tag()), (401, "access-denied"));
+    assert!(stranger.header("www-authenticate").starts_with("Bearer"));
+    assert_eq!(scene.with_token("wrong", &[QUEUES]).status, 401);
+    for method in ["PUT", "PATCH", "POST", "DELETE"] {
+        let found = scene.alice(&["-X", method, QUEUES]);
+        assert_eq!((found.status, &*found.tag()), (405, "operation-not-supported"), "{method}");
+        assert_eq!(found.header("allow"), "GET, HEAD, OPTIONS");
+    }
+    let head = scene.alice(&["-I", QUEUES]);
+    assert_eq!((head.status, &*head.body), (200, ""));
+    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(2_048));
+    let json = "Content-Type: application/yang-data+json";
+    let found = scene.alice(&["-H", json, "-d", &large, ESTABLISH]);
+    assert_eq!((found.status, &*found.tag()), (413, "too-big"));
+    // Reading is permitted to this user, calling is not.
+    let input = r#"{"ietf-subscribed-notifications:input":{}}"#;
+    let found = scene.with_token("guest", &["-H", json, "-d", input, ESTABLISH]);
+    assert_eq!((found.status, &*found.tag()), (403, "access-denied"));
+    for (path, status) in [
+        ("/restconf/subscriptions/1", 404),
+        ("/restconf/subscriptions/x", 404),
+        ("/restconf/nothing", 404),
+        (&format!("{QUEUES}/interface=a,b"), 400),
+        (&format!("{QUEUES}/interface=%zz"), 400),
+        (&format!("{QUEUES}?depth=0"), 400),
+    ] {
+        assert_eq!(scene.alice(&[path]).status, status, "{path}");
+    }
+    assert_eq!(scene.alice(&["-H", "Accept: text/html", QUEUES]).status, 406);
+    // Without TLS it says so.
+    let plain = Command::new("curl")
+        .args(["-sS", "--max-time", "20"])
+        .arg(format!("http://127.0.0.1:{}/restconf", scene.port))
+        .output()
+        .expect("curl runs");
+    assert!(String::from_utf8_lossy(&plain.stdout).contains("expected TLS 1.3"), "{plain:?}");
+    scene.ended();
+}
+
+// QUE-pub.1, QUE-pub.2
+#[test]
+fn a_subscriber_gets_each_interval_as_one_replacement() {
+    let mut scene = Scene::new();
+    let json = "Content-Type: application/yang-data+json";
+    let input = json!({"ietf-subscribed-notifications:input": {
+        "ietf-yang-push:datastore": "ietf-datastores:operational",
+        "ietf-yang-push:on-change": {"sync-on-start": true},
+    }});
+    let found = scene.alice(&["-H", json, "-d", &input.to_string(), ESTABLISH]);
+    assert_eq!(found.status, 200, "{}", found.body);
+    let output = &found.json()["ietf-subscribed-notifications:output"];
+    let uri = output["ietf-restconf-subscribed-notifications:uri"].as_str().expect("a uri");
+    let path = uri.strip_prefix(&format!("https://collector.example:{}", scene.port));
+    let path = path.expect("the name by which it was asked");
+    let [certificate, key] = ["pem", "key"]
+        .map(|end| scene.room.path(&format!("ca-agent.{end}")).to_str().expect("text").to_owned());
+    let arguments = ["-N", "--cert", &certificate, "--key", &key];
+    let into = scene.room.path("events");
+    let mut curl = scene.curl(&arguments, path);
+    curl.stdout(fs::File::create(&into).expect("a file"));
+    let mut curl = curl.spawn().expect("curl runs");
+    let read = || -> Vec<Value> {
+        let text = fs::read_to_string(&into).expect("read");
+        let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
+        let events = whole.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+        events.map(|event| serde_json::from_str(event).expect("JSON")).collect()
+    };
+    waited("the first update", || (!read().is_empty()).then_some(()));
+    // One who comes second does not take the stream away, and another user never had it.
+    assert_eq!(scene.alice(&[path]).status, 409);
+    assert_eq!(scene.with_token("guest", &[path]).status, 404);
+    scene
+        .source
+        .write_all(event(5, 3, r#""event":"backlog","present":true"#).as_bytes())
+        .expect("sent");
+    let events = waited("a change", || Some(read()).filter(|events| events.len() > 1));
+    let first = &events[0]["ietf-restconf:notification"]["ietf-yang-push:push-update"];
+    assert!(first["datastore-contents"]["ietf-interfaces:interfaces"].is_object(), "{first}");
+    let change = &events[1]["ietf-restconf:notification"]["ietf-yang-push:push-change-update"];
+    let edits = change["datastore-changes"]["yang-patch"]["edit"].as_array().expect("edits");
+    assert_eq!(edits.len(), 1, "{change}");
+    assert_eq!(edits[0]["operation"], "replace");
+    assert_eq!(edits[0]["target"], format!("/ietf-interfaces:interfaces{ONE}"));
+    curl.kill().expect("ended");
+    curl.wait().expect("ended");
+    // It ends with its reader.
+    let gone = || (scene.alice(&[path]).status == 404).then_some(());
+    waited("the end of the subscription", gone);
+    scene.ended();
+}

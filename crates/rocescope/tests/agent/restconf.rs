@@ -13,7 +13,7 @@ use manage::read::{Encoding, What};
 use manage::schema::Schema;
 use serde_json::{Value, json};
 
-use super::program::{HANGS, Room, Running};
+use super::program::{HANGS, ROCESCOPE, Room, Running};
 
 const QUEUES: &str = "/restconf/ds/ietf-datastores:operational/ietf-interfaces:interfaces";
 const ONE: &str = "/interface=Ethernet1%2F1/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue=3";
@@ -76,9 +76,9 @@ body_octets_max = 2048
 
 [manage.restconf]
 listen = "127.0.0.1:{port}"
-certificate = "ca-collector.pem"
-key = "ca-collector.key"
-authority = "ca.pem"
+certificate = "pki/collector.pem"
+key = "pki/collector.key"
+authority = "pki/ca.pem"
 
 [[manage.login]]
 user = "alice"
@@ -139,6 +139,8 @@ fn event(seq: u64, ms: u64, rest: &str) -> String {
 impl Scene {
     fn new() -> Self {
         let room = Room::new();
+        let made = Command::new(ROCESCOPE).args(["pki", "init"]).arg(room.path("pki")).output();
+        assert!(made.expect("it runs").status.success());
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
@@ -160,9 +162,8 @@ impl Scene {
     fn curl(&self, arguments: &[&str], path: &str) -> Command {
         let port = self.port;
         let mut curl = Command::new("curl");
-        curl.args(["-sS", "--max-time", "20", "--cacert"]).arg(self.room.path("ca.pem"));
-        curl.args(["--resolve", &format!("collector.example:{port}:127.0.0.1")]);
-        curl.args(arguments).arg(format!("https://collector.example:{port}{path}"));
+        curl.args(["-sS", "--max-time", "20", "--cacert"]).arg(self.room.path("pki/ca.pem"));
+        curl.args(arguments).arg(format!("https://localhost:{port}{path}"));
         curl.stdin(Stdio::null());
         curl
     }
@@ -180,7 +181,7 @@ impl Scene {
     /// By the certificate of `agent.example`.
     fn alice(&self, arguments: &[&str]) -> Answer {
         let [certificate, key] = ["pem", "key"].map(|end| {
-            self.room.path(&format!("ca-agent.{end}")).to_str().expect("text").to_owned()
+            self.room.path(&format!("pki/agent.{end}")).to_str().expect("text").to_owned()
         });
         self.asked(&[&["--cert", &*certificate, "--key", &*key], arguments].concat())
     }
@@ -291,10 +292,10 @@ fn a_subscriber_gets_each_interval_as_one_replacement() {
     assert_eq!(found.status, 200, "{}", found.body);
     let output = &found.json()["ietf-subscribed-notifications:output"];
     let uri = output["ietf-restconf-subscribed-notifications:uri"].as_str().expect("a uri");
-    let path = uri.strip_prefix(&format!("https://collector.example:{}", scene.port));
+    let path = uri.strip_prefix(&format!("https://localhost:{}", scene.port));
     let path = path.expect("the name by which it was asked");
     let [certificate, key] = ["pem", "key"]
-        .map(|end| scene.room.path(&format!("ca-agent.{end}")).to_str().expect("text").to_owned());
+        .map(|end| scene.room.path(&format!("pki/agent.{end}")).to_str().expect("text").to_owned());
     let arguments = ["-N", "--cert", &certificate, "--key", &key];
     let into = scene.room.path("events");
     let mut curl = scene.curl(&arguments, path);

@@ -32,8 +32,8 @@ impl Answer {
     }
 
     fn header(&self, name: &str) -> &str {
-        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        let found = lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).next_back();
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.rfind(|(found, _)| found.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value.trim())
     }
 

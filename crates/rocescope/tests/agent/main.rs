@@ -14,5 +14,6 @@ mod privileges;
 mod program;
 mod session;
 mod sonic;
+mod ssh;
 mod support;
 mod tls;

@@ -17,5 +17,6 @@ mod queue_sonic;
 mod restconf;
 mod session;
 mod sonic;
+mod ssh;
 mod support;
 mod tls;

@@ -7,25 +7,27 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use manage::netconf::{End, Limits, Session, Then, World};
+use russh::keys::Algorithm;
 use russh::keys::ssh_key::PublicKey;
 use russh::keys::{PrivateKey, load_secret_key};
 use russh::server::{
     Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, VerifiedPublicKey, run_stream,
 };
-use russh::{Channel, ChannelId, Disconnect, MethodKind, MethodSet, server};
+use russh::{Channel, ChannelId, Disconnect, MethodKind, MethodSet, Pty, server};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Managed;
+use crate::collector::admission::{Handshake, Handshakes};
 use crate::config::printable;
 use crate::serve::paced::Paced;
 
@@ -34,6 +36,9 @@ const OF_CONNECTION_MAX: usize = 4;
 
 /// How long the listener rests when the system gives no connection.
 const REST: Duration = Duration::from_millis(100);
+
+/// How long a client may take to leave when it is told to.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// Octets that are read at once.
 const READ_OCTETS: usize = 16 << 10;
@@ -88,6 +93,10 @@ struct Shared {
     managed: Arc<Managed>,
     settings: Settings,
     ssh: Arc<Config>,
+    /// Places of connections whose user is not known yet, which can be taken away.
+    strangers: Arc<Handshakes>,
+    /// Places of the others, which cannot.
+    known: Arc<Semaphore>,
     sessions: Arc<Semaphore>,
     next: AtomicU32,
     /// How each session is told to end.
@@ -101,7 +110,6 @@ pub async fn serve(
     settings: Settings,
     mut stop: watch::Receiver<bool>,
 ) {
-    let connections = Arc::new(Semaphore::new(settings.connections_max));
     let ssh = Arc::new(Config {
         methods: MethodSet::from(&[MethodKind::PublicKey][..]),
         keys: vec![settings.host_key.clone()],
@@ -116,6 +124,8 @@ pub async fn serve(
     });
     let shared = Arc::new(Shared {
         managed,
+        strangers: Handshakes::new(settings.connections_max),
+        known: Arc::new(Semaphore::new(settings.connections_max)),
         sessions: Arc::new(Semaphore::new(settings.sessions_max)),
         settings,
         ssh,
@@ -131,17 +141,33 @@ pub async fn serve(
             sleep(REST).await;
             continue;
         };
-        let Ok(permit) = connections.clone().try_acquire_owned() else {
-            tracing::warn!("{peer}: as many connections for NETCONF as there may be");
-            continue;
-        };
         let (shared, stop) = (shared.clone(), stop.clone());
         tokio::spawn(async move {
             if let Err(problem) = connection(shared, stream, peer, stop).await {
                 tracing::info!("{peer}: {}", printable(&problem));
             }
-            drop(permit);
         });
+    }
+}
+
+/// Closes a connection, whatever is still at work on it: SSH by itself would wait for the client.
+struct Closing(std::net::TcpStream);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// The place of a connection.
+enum Place {
+    Stranger(#[expect(dead_code, reason = "given back when dropped")] Handshake),
+    Known(#[expect(dead_code, reason = "given back when dropped")] OwnedSemaphorePermit),
+}
+
+impl Place {
+    const fn known(&self) -> bool {
+        matches!(self, Self::Known(_))
     }
 }
 
@@ -151,36 +177,66 @@ async fn connection(
     peer: SocketAddr,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    let known = Arc::new(AtomicBool::new(false));
+    let (place, evicted) = shared.strangers.enter(peer.ip());
+    let place = Arc::new(Mutex::new(Place::Stranger(place)));
+    let twice = |error: io::Error| format!("the connection cannot be held: {error}");
+    let stream = stream.into_std().map_err(twice)?;
+    let closing = Closing(stream.try_clone().map_err(twice)?);
+    let stream = TcpStream::from_std(stream).map_err(twice)?;
+    _ = stream.set_nodelay(true);
+    let running = Arc::new(AtomicU32::new(0));
     let client = Client {
         shared: shared.clone(),
         peer,
         user: None,
-        known: known.clone(),
+        place: place.clone(),
         channels: HashMap::new(),
-        sessions: 0,
+        running: running.clone(),
     };
     let within = shared.settings.greeting_within;
+    let is_known = || place.lock().unwrap_or_else(PoisonError::into_inner).known();
+    let by = Instant::now() + within;
     // What is not taken in time ends the connection, whatever waits above it.
     let stream = Paced::new(stream, shared.settings.taken_within);
     let greeted = timeout(within, run_stream(shared.ssh.clone(), stream, client)).await;
-    let mut running = greeted
+    let mut ssh = greeted
         .map_err(|_| "no SSH in time".to_owned())?
         .map_err(|error| format!("SSH: {error}"))?;
-    let handle = running.handle();
-    let unknown = async {
-        sleep(within).await;
-        if known.load(Ordering::Relaxed) {
+    let handle = ssh.handle();
+    let idle_max = shared.settings.idle_max;
+    let useless = async {
+        sleep_until(by).await;
+        if !is_known() {
+            return "no user in time";
+        }
+        // A user without a session is of no use either.
+        let mut without = Instant::now();
+        loop {
+            sleep_until(without + idle_max).await;
+            if running.load(Ordering::Relaxed) == 0 {
+                return "no session";
+            }
+            without = Instant::now();
+        }
+    };
+    let evicted = async {
+        // Where the place was given back, it is known.
+        if evicted.await.is_err() {
             std::future::pending::<()>().await;
         }
     };
     let words = tokio::select! {
-        ended = &mut running => return ended.map_err(|error| format!("SSH: {error}")),
-        () = unknown => "no user in time",
+        ended = &mut ssh => return ended.map_err(|error| format!("SSH: {error}")),
+        words = useless => words,
+        () = evicted => return Err("its place is taken by another that is not known".into()),
         _ = stop.wait_for(|stop| *stop) => "the agent stops",
     };
-    let told = handle.disconnect(Disconnect::ByApplication, words.into(), String::new());
-    _ = timeout(Duration::from_secs(1), told).await;
+    let leaving = async {
+        _ = handle.disconnect(Disconnect::ByApplication, words.into(), String::new()).await;
+        _ = ssh.await;
+    };
+    _ = timeout(LEAVING, leaving).await;
+    drop(closing);
     Ok(())
 }
 
@@ -189,13 +245,18 @@ struct Client {
     shared: Arc<Shared>,
     peer: SocketAddr,
     user: Option<String>,
-    known: Arc<AtomicBool>,
+    place: Arc<Mutex<Place>>,
     channels: HashMap<ChannelId, Channel<Msg>>,
-    sessions: usize,
+    /// Sessions that are at work.
+    running: Arc<AtomicU32>,
 }
 
 impl Client {
-    fn may(&self, user: &str, key: &PublicKey) -> Auth {
+    fn may(&self, user: &str, key: &PublicKey, algorithm: &Algorithm) -> Auth {
+        // A signature over SHA-1 (RFC 8332).
+        if matches!(algorithm, Algorithm::Rsa { hash: None }) {
+            return Auth::reject();
+        }
         let users = &self.shared.settings.users;
         let known = users.iter().any(|(name, keys)| {
             name == user && keys.iter().any(|known| known.key_data() == key.key_data())
@@ -212,7 +273,7 @@ impl Handler for Client {
         user: &str,
         offer: PublicKeyOffer<'_>,
     ) -> Result<Auth, Self::Error> {
-        Ok(self.may(user, offer.public_key))
+        Ok(self.may(user, offer.public_key, offer.algorithm))
     }
 
     async fn auth_publickey(
@@ -220,10 +281,14 @@ impl Handler for Client {
         user: &str,
         key: VerifiedPublicKey<'_>,
     ) -> Result<Auth, Self::Error> {
-        let may = self.may(user, key.public_key);
+        let may = self.may(user, key.public_key, key.algorithm);
         if may == Auth::Accept {
+            let Ok(permit) = self.shared.known.clone().try_acquire_owned() else {
+                tracing::warn!("{}: as many connections for NETCONF as there may be", self.peer);
+                return Ok(Auth::reject());
+            };
+            *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Place::Known(permit);
             self.user = Some(user.to_owned());
-            self.known.store(true, Ordering::Relaxed);
         }
         Ok(may)
     }
@@ -234,7 +299,8 @@ impl Handler for Client {
         reply: ChannelOpenHandle,
         _: &mut server::Session,
     ) -> Result<(), Self::Error> {
-        if self.channels.len() < OF_CONNECTION_MAX {
+        let running = usize::try_from(self.running.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        if self.channels.len().saturating_add(running) < OF_CONNECTION_MAX {
             self.channels.insert(channel.id(), channel);
             reply.accept().await;
         }
@@ -261,22 +327,52 @@ impl Handler for Client {
         let Some(user) = self.user.clone().filter(|_| name == "netconf") else {
             return refused(ssh);
         };
-        if self.sessions >= OF_CONNECTION_MAX {
-            return refused(ssh);
-        }
         let Ok(permit) = self.shared.sessions.clone().try_acquire_owned() else {
             tracing::warn!("{}: as many sessions of NETCONF as there may be", self.peer);
             return refused(ssh);
         };
         let Some(channel) = self.channels.remove(&id) else { return refused(ssh) };
-        self.sessions += 1;
         ssh.channel_success(id)?;
         let (shared, peer) = (self.shared.clone(), self.peer);
+        let running = self.running.clone();
+        running.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(channel.into_stream());
             session(&shared, &user, peer, reader, writer, permit).await;
+            running.fetch_sub(1, Ordering::Relaxed);
         });
         Ok(())
+    }
+
+    async fn shell_request(
+        &mut self,
+        id: ChannelId,
+        ssh: &mut server::Session,
+    ) -> Result<(), Self::Error> {
+        ssh.channel_failure(id)
+    }
+
+    async fn exec_request(
+        &mut self,
+        id: ChannelId,
+        _: &[u8],
+        ssh: &mut server::Session,
+    ) -> Result<(), Self::Error> {
+        ssh.channel_failure(id)
+    }
+
+    async fn pty_request(
+        &mut self,
+        id: ChannelId,
+        _: &str,
+        _: u32,
+        _: u32,
+        _: u32,
+        _: u32,
+        _: &[(Pty, u32)],
+        ssh: &mut server::Session,
+    ) -> Result<(), Self::Error> {
+        ssh.channel_failure(id)
     }
 }
 
@@ -306,8 +402,21 @@ async fn session(
     shared.kills().insert(id, kill.clone());
     let wake = managed.session_wakes(id);
     managed.session_began(id, user, &peer.ip().to_canonical().to_string());
-    let mut running = Running { shared, session, writer: &mut writer, id };
-    let ended = running.run(hello, reader, &kill, &wake).await;
+    let mut running = Running {
+        shared,
+        session,
+        reader,
+        writer: &mut writer,
+        id,
+        ahead: Vec::new(),
+        gone: false,
+        subscribed: false,
+        since: Instant::now(),
+    };
+    let ended = tokio::select! {
+        ended = running.run(hello, &wake) => ended,
+        () = kill.notified() => Ended::Dropped("ended by another session".into()),
+    };
     let in_order = matches!(ended, Ended::InOrder);
     if let Ended::Dropped(why) = ended {
         tracing::info!("NETCONF session {id} of {user} at {peer}: {}", printable(&why));
@@ -326,54 +435,58 @@ impl Shared {
     }
 }
 
-struct Running<'a, W> {
+struct Running<'a, R, W> {
     shared: &'a Shared,
     session: Session,
+    reader: R,
     writer: &'a mut W,
     id: u32,
+    /// What came while something was sent. It is read, as far as there is room, since SSH has one
+    /// line for all: what is not read would keep back that the client has taken something.
+    ahead: Vec<u8>,
+    /// Nothing more comes.
+    gone: bool,
+    /// It has or had a subscription, and may be silent.
+    subscribed: bool,
+    /// When it last asked for something.
+    since: Instant,
 }
 
-impl<W: AsyncWrite + Unpin> Running<'_, W> {
-    async fn run(
-        &mut self,
-        hello: Vec<u8>,
-        mut reader: impl AsyncRead + Unpin,
-        kill: &Notify,
-        wake: &Notify,
-    ) -> Ended {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Running<'_, R, W> {
+    async fn run(&mut self, hello: Vec<u8>, wake: &Notify) -> Ended {
         let settings = &self.shared.settings;
         if let Err(ended) = self.send(&hello).await {
             return ended;
         }
         let mut octets = vec![0; READ_OCTETS];
-        let mut subscribed = false;
         loop {
+            while !self.ahead.is_empty() {
+                let ahead = std::mem::take(&mut self.ahead);
+                match self.answer(&ahead, wake).await {
+                    Ok(Then::Continue) => {}
+                    Ok(Then::Close) => return Ended::InOrder,
+                    Err(ended) => return ended,
+                }
+            }
+            if self.gone {
+                return Ended::Dropped("it has gone".into());
+            }
             let patience =
                 if self.session.greeted() { settings.idle_max } else { settings.greeting_within };
             tokio::select! {
-                read = reader.read(&mut octets) => {
-                    let taken = match read {
-                        Ok(0) => return Ended::Dropped("it has gone".into()),
-                        Ok(taken) => octets.get(..taken).unwrap_or_default(),
-                        Err(error) => return Ended::Dropped(error.to_string()),
-                    };
-                    self.session.take(taken);
-                    match self.answer().await {
-                        Ok(Then::Continue) => {}
-                        Ok(Then::Close) => return Ended::InOrder,
-                        Err(ended) => return ended,
+                read = self.reader.read(&mut octets) => match read {
+                    Ok(0) => self.gone = true,
+                    Ok(taken) => {
+                        self.ahead.extend_from_slice(octets.get(..taken).unwrap_or_default());
                     }
-                }
+                    Err(error) => return Ended::Dropped(error.to_string()),
+                },
                 () = wake.notified() => {
-                    subscribed = true;
                     if let Err(ended) = self.notify().await {
                         return ended;
                     }
                 }
-                () = kill.notified() => {
-                    return Ended::Dropped("ended by another session".into());
-                }
-                () = sleep(patience), if !subscribed || !self.session.greeted() => {
+                () = sleep_until(self.since + patience), if !self.subscribed => {
                     let what = if self.session.greeted() { "no request" } else { "no hello" };
                     return Ended::Dropped(format!("{what} in {} s", patience.as_secs()));
                 }
@@ -382,7 +495,8 @@ impl<W: AsyncWrite + Unpin> Running<'_, W> {
     }
 
     /// Answers every request that has come whole.
-    async fn answer(&mut self) -> Result<Then, Ended> {
+    async fn answer(&mut self, octets: &[u8], wake: &Notify) -> Result<Then, Ended> {
+        self.session.take(octets);
         loop {
             let request = match self.session.next_request() {
                 Ok(Some(request)) => request,
@@ -396,8 +510,18 @@ impl<W: AsyncWrite + Unpin> Running<'_, W> {
             };
             let (reply, then) = self.reply(&request);
             self.send(&reply).await?;
+            self.since = Instant::now();
             if then == Then::Close {
                 return Ok(then);
+            }
+            // However many requests there are, notifications do not wait for all of them.
+            let woken = tokio::select! {
+                biased;
+                () = wake.notified() => true,
+                () = std::future::ready(()) => false,
+            };
+            if woken {
+                self.notify().await?;
             }
         }
     }
@@ -430,6 +554,7 @@ impl<W: AsyncWrite + Unpin> Running<'_, W> {
 
     /// Sends what waits of its subscriptions.
     async fn notify(&mut self) -> Result<(), Ended> {
+        self.subscribed = true;
         while let Some(message) = self.shared.managed.take_for_session(self.id) {
             let octets = self.session.notification_text(&message.time(), &message.content());
             self.send(&octets).await?;
@@ -438,16 +563,27 @@ impl<W: AsyncWrite + Unpin> Running<'_, W> {
     }
 
     async fn send(&mut self, octets: &[u8]) -> Result<(), Ended> {
-        let within = self.shared.settings.taken_within;
-        let sent = timeout(within, async {
-            self.writer.write_all(octets).await?;
-            self.writer.flush().await
-        });
-        let sent: Result<io::Result<()>, _> = sent.await;
-        match sent {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Ended::Dropped(error.to_string())),
-            Err(_) => Err(Ended::Dropped("what was sent was not taken in time".into())),
+        let Self { shared, reader, writer, ahead, gone, .. } = self;
+        let ahead_max = shared.settings.message_octets_max;
+        let sending = async {
+            writer.write_all(octets).await?;
+            writer.flush().await
+        };
+        let mut sending = std::pin::pin!(timeout(shared.settings.taken_within, sending));
+        let mut more = vec![0; READ_OCTETS];
+        loop {
+            tokio::select! {
+                biased;
+                sent = &mut sending => return match sent {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(Ended::Dropped(error.to_string())),
+                    Err(_) => Err(Ended::Dropped("what was sent was not taken in time".into())),
+                },
+                read = reader.read(&mut more), if !*gone && ahead.len() < ahead_max => match read {
+                    Ok(0) | Err(_) => *gone = true,
+                    Ok(taken) => ahead.extend_from_slice(more.get(..taken).unwrap_or_default()),
+                },
+            }
         }
     }
 }

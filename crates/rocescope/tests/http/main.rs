@@ -1,6 +1,7 @@
 //! The collector's HTTP interface over real sockets, and TLS where it has to be.
 
 mod access;
+mod agents;
 mod answers;
 mod beside;
 mod bounds;

@@ -86,10 +86,15 @@ impl Site {
         self.started.unwrap().stop().await;
     }
 
-    /// Stops, and starts with what is kept.
-    pub async fn restart(mut self) -> Self {
+    /// Stops, with what is kept.
+    pub async fn pause(mut self) -> Self {
         self.started.take().unwrap().stop().await;
-        self.start().await
+        self
+    }
+
+    /// Stops, and starts with what is kept.
+    pub async fn restart(self) -> Self {
+        self.pause().await.start().await
     }
 
     /// The agent's own connection to where IPFIX comes in.

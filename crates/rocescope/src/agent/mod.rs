@@ -10,7 +10,7 @@ mod counters;
 mod destination;
 pub mod disabled;
 mod link;
-mod manage;
+pub mod manage;
 mod metrics;
 mod name;
 mod observer;

@@ -8,7 +8,7 @@ mod events;
 mod https;
 mod hub;
 mod open;
-mod ssh;
+pub mod ssh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};

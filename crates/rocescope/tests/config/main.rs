@@ -4,6 +4,7 @@ mod beside;
 mod check;
 mod collector;
 mod device;
+mod manage;
 mod pfc;
 mod queue;
 mod starter;

@@ -130,8 +130,8 @@ fn a_section_of_the_wrong_shape_is_refused() {
 #[test]
 fn a_file_of_no_kind_is_refused_and_its_keys_are_guessed() {
     let start = "cannot tell what it configures, expected sections of a device (observation, \
-                 elements, meter, stream, rule, export, source, agent, pfc, queue) or of a collector \
-                 (ipfix, pfc, queues, elements, http, store, limits)";
+                 elements, meter, stream, rule, export, source, agent, pfc, queue, manage) or of a \
+                 collector (ipfix, pfc, queues, elements, http, store, limits)";
     for text in ["", "[elements]\npen = 1\n", "[meter]\n[http]\n"] {
         assert_eq!(errors(text), [format!("a.toml:1:1: {start}")], "{text}");
     }

@@ -1,0 +1,95 @@
+//! `[manage]` of a device file: who may read its queue telemetry, and where.
+
+use ::manage::access::{Action, Subject};
+use rocescope::config::{ManageLimits, Proof};
+
+use super::{device, errors, range};
+
+const RESTCONF: &str = "[manage.restconf]\nlisten = \"127.0.0.1:8443\"\ncertificate = \"s.pem\"\n\
+                        key = \"s.key\"\n";
+const TOKEN: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn with(text: &str) -> String {
+    format!(
+        "[observation]\ndomain = 1\n{RESTCONF}[[manage.login]]\nuser = \"bob\"\n\
+         token_sha256 = \"{TOKEN}\"\n{text}"
+    )
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let errors = errors(text);
+    assert!(errors.iter().any(|error| error.contains(expected)), "{expected}\n{errors:?}\n{text}");
+}
+
+// QUE-sec.1
+#[test]
+fn what_a_file_says_is_who_may_read() {
+    let read = device(&with(
+        "[[manage.login]]\nuser = \"alice\"\nssh_keys = \"alice.pub\"\n\
+         [manage.netconf]\nlisten = \"127.0.0.1:8830\"\nhost_key = \"host\"\n\
+         [[manage.group]]\nname = \"g\"\nusers = [\"alice\", \"bob\"]\n\
+         [[manage.rules]]\nname = \"r\"\ngroups = [\"g\"]\nrule = [\n\
+         { path = \"/ietf-interfaces:interfaces\", access = \"read\", action = \"deny\" },\n\
+         { module = \"ietf-interfaces\", action = \"permit\" }]\n",
+    ));
+    let manage = read.manage.expect("a section");
+    assert_eq!(manage.limits, ManageLimits::default());
+    assert!(matches!(manage.logins[0].proof, Proof::Https(_)));
+    assert!(matches!(manage.logins[1].proof, Proof::SshKeys(_)));
+    assert_eq!(manage.files().count(), 4);
+    let policy = &manage.policy;
+    assert_eq!((policy.read_default, policy.exec_default), (Action::Deny, Action::Deny));
+    let [deny, permit] = &policy.lists[0].rules[..] else { panic!("{policy:?}") };
+    assert!(matches!(deny.subject, Subject::Data(_)) && deny.read && !deny.exec);
+    assert_eq!((&*deny.name, &*permit.name), ("rule-1", "rule-2"));
+    assert!(matches!(permit.subject, Subject::All) && permit.read && permit.exec);
+    assert!(device("[observation]\ndomain = 1\n").manage.is_none());
+}
+
+// QUE-sec.1
+#[test]
+fn nothing_is_served_without_tls_or_to_nobody() {
+    let login = format!("[[manage.login]]\nuser = \"bob\"\ntoken_sha256 = \"{TOKEN}\"\n");
+    let plain = "[observation]\n[manage.restconf]\nlisten = \"127.0.0.1:8443\"\n";
+    refused(&format!("{plain}{login}"), "nothing is served without TLS");
+    refused(&format!("[observation]\n{RESTCONF}"), "at least one [[manage.login]] with name");
+    refused(
+        &with("[[manage.login]]\nuser = \"a\"\nname = \"a.example\"\n"),
+        "manage.restconf.authority: missing",
+    );
+    refused(
+        &with("[manage.netconf]\nlisten = \"127.0.0.1:830\"\nhost_key = \"h\"\n"),
+        "at least one [[manage.login]] with ssh_keys",
+    );
+    refused(&with("[[manage.login]]\nuser = \"a\"\nssh_keys = \"k\"\n"), "[manage.netconf]");
+    refused(
+        &with("[[manage.login]]\nuser = \"a\"\nssh_keys = \"k\"\nname = \"a.example\"\n"),
+        "ssh_keys beside another",
+    );
+}
+
+#[test]
+fn rules_that_cannot_be_meant_are_refused() {
+    let rule = |rule: &str| {
+        with(&format!("[[manage.rules]]\nname = \"r\"\ngroups = [\"*\"]\nrule = [{{ {rule} }}]\n"))
+    };
+    refused(&rule("module = \"m\""), "action: missing, expected \"permit\" or \"deny\"");
+    refused(&rule("action = \"maybe\""), "expected");
+    refused(
+        &rule("operation = \"*\", notification = \"*\", action = \"deny\""),
+        "expected one of path, operation and notification",
+    );
+    refused(&rule("path = \"/no-module:at-all\", action = \"deny\""), "rule[0].path");
+    let group = "[[manage.group]]\nname = \"g\"\nusers = [\"a\"]\n";
+    refused(&with(&group.repeat(2)), "name \"g\" twice");
+}
+
+// SEQ-10.3
+#[test]
+fn every_limit_has_its_range() {
+    for limit in ManageLimits::TABLE {
+        let text = format!("[observation]\ndomain = 1\n[manage]\n{} = @\n", limit.name);
+        range(&text, &format!("manage.{}", limit.name), limit.min, limit.max);
+    }
+}

@@ -201,6 +201,13 @@ pub struct Access<'a> {
 }
 
 impl Access<'_> {
+    /// Whether two users of one policy may do the same because the same rules are about them.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::ptr::eq(self.policy, other.policy)
+            && self.rules.len() == other.rules.len()
+            && self.rules.iter().zip(&other.rules).all(|(one, other)| std::ptr::eq(*one, *other))
+    }
+
     /// Of these top-level nodes, what may be read.
     pub fn readable(&self, top: Vec<Node>) -> Vec<Node> {
         let mut path = Vec::new();

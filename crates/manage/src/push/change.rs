@@ -1,6 +1,6 @@
 //! What a batch of rows is to each kind of subscriber.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use observe::queue::Place;
@@ -15,6 +15,9 @@ use crate::schema::Schema;
 use crate::select::{Filter, Path, Step};
 use crate::tree::{Builder, Node};
 
+/// What has changed while it was not sent: the latest row of each queue; none of one that is gone.
+pub(super) type Dampened = BTreeMap<Arc<Place>, Option<Arc<Row>>>;
+
 /// A batch, and how it was written so far.
 pub(super) struct Changes<'a> {
     schema: &'static Schema,
@@ -24,15 +27,15 @@ pub(super) struct Changes<'a> {
     gone: &'a [Arc<Place>],
     /// Queues that were not there before.
     fresh: BTreeSet<Arc<Place>>,
-    written: Vec<Class>,
+    written: Vec<Class<'a>>,
 }
 
 /// The queues of rows, and the rows.
 type Wave = (BTreeSet<Arc<Place>>, Vec<Arc<Row>>);
 
 /// Subscribers for which the batch is the same.
-struct Class {
-    user: Box<str>,
+struct Class<'a> {
+    access: Access<'a>,
     filter: Option<Filter>,
     encoding: Encoding,
     /// None where it is nothing to them.
@@ -76,15 +79,18 @@ impl<'a> Changes<'a> {
         filter: Option<&Filter>,
         encoding: Encoding,
     ) -> Option<Arc<str>> {
+        let access = self.world.policy.access(user);
         let known = self.written.iter().find(|class| {
-            *class.user == *user && class.filter.as_ref() == filter && class.encoding == encoding
+            class.encoding == encoding
+                && class.filter.as_ref() == filter
+                && class.access.is_like(&access)
         });
         if let Some(class) = known {
             return class.edits.clone();
         }
-        let edits = self.write(user, filter, encoding);
+        let edits = self.write(&access, filter, encoding);
         self.written.push(Class {
-            user: user.into(),
+            access,
             filter: filter.cloned(),
             encoding,
             edits: edits.clone(),
@@ -92,12 +98,16 @@ impl<'a> Changes<'a> {
         edits
     }
 
-    fn write(&self, user: &str, filter: Option<&Filter>, encoding: Encoding) -> Option<Arc<str>> {
-        let access = self.world.policy.access(user);
+    fn write(
+        &self,
+        access: &Access<'_>,
+        filter: Option<&Filter>,
+        encoding: Encoding,
+    ) -> Option<Arc<str>> {
         let mut out = String::new();
         let mut number = 0;
         for place in self.gone {
-            for (target, _) in self.selected(&access, filter, vec![empty(self.schema, place)?]) {
+            for (target, _) in self.selected(access, filter, vec![empty(self.schema, place)?]) {
                 let target = &target;
                 edit(
                     &mut out,
@@ -114,7 +124,7 @@ impl<'a> Changes<'a> {
             else {
                 continue;
             };
-            for (target, value) in self.selected(&access, filter, vec![top]) {
+            for (target, value) in self.selected(access, filter, vec![top]) {
                 let created = fresh.iter().any(|place| is_at(&target, place));
                 let operation = if created { "create" } else { "replace" };
                 let value = Some(&value);
@@ -161,6 +171,19 @@ impl<'a> Changes<'a> {
         }
         found
     }
+}
+
+/// Whether the same changes wait for two subscribers.
+pub(super) fn is_same(one: &Dampened, other: &Dampened) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|((place, row), (other_place, other_row))| {
+            place == other_place
+                && match (row, other_row) {
+                    (Some(row), Some(other)) => Arc::ptr_eq(row, other),
+                    (None, None) => true,
+                    _ => false,
+                }
+        })
 }
 
 /// Whether a path leads to a queue.

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use observe::queue::Place;
 use observe::queue::row::Row;
 
-use crate::access::Policy;
+use crate::access::{Access, Policy};
 use crate::error::OperationError;
 use crate::operation::{Call, Caller, Store, Transport, View};
 use crate::operational::{Datastore, Interface};
@@ -29,7 +29,7 @@ use crate::schema::{Definition, Schema};
 use crate::select::Filter;
 use crate::tree::Node;
 
-use change::Changes;
+use change::{Changes, Dampened};
 pub use message::{Message, Text, stamp};
 use request::Trigger;
 
@@ -105,14 +105,14 @@ struct Subscription {
     /// When the next periodic update is due, or the end of dampening.
     due: Option<Duration>,
     /// What has changed while it was dampened.
-    dampened: BTreeMap<Arc<Place>, Option<Arc<Row>>>,
+    dampened: Dampened,
     sent: u64,
     excluded: u64,
 }
 
 /// Everything that is selected for some subscribers, as text.
-struct Whole {
-    user: Box<str>,
+struct Whole<'a> {
+    access: Access<'a>,
     filter: Option<Filter>,
     encoding: Encoding,
     rows_only: bool,
@@ -353,7 +353,7 @@ impl Subscriptions {
     /// Does what is due, and says when something is due next.
     pub fn advance(&mut self, world: &World<'_>, now: Now) -> Option<Duration> {
         let ids: Vec<u32> = self.all.keys().copied().collect();
-        let mut updates = Vec::new();
+        let (mut updates, mut flushes) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(found) = self.all.get_mut(&id) else { continue };
             if found.stop.is_some_and(|stop| stop <= now.wall) {
@@ -374,33 +374,46 @@ impl Subscriptions {
                     found.due = found.trigger.next(found.due, now);
                     updates.push(id);
                 }
-                Trigger::OnChange { .. } => self.flush(id, world, now),
+                Trigger::OnChange { .. } => flushes.push(id),
             }
         }
+        self.flush(&flushes, world, now);
         self.update(&updates, world, now, false);
         self.next_due(now)
     }
 
-    /// Sends what was dampened.
-    fn flush(&mut self, id: u32, world: &World<'_>, now: Now) {
-        let Some(found) = self.all.get_mut(&id) else { return };
-        found.due = None;
-        let dampened = std::mem::take(&mut found.dampened);
-        let rows: Vec<Arc<Row>> = dampened.values().flatten().cloned().collect();
-        let gone: Vec<Arc<Place>> = dampened
-            .iter()
-            .filter(|(_, row)| row.is_none())
-            .map(|(place, _)| place.clone())
-            .collect();
-        let mut changes = Changes::new(self.schema, world, &rows, &gone, &self.known);
-        let body = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding);
-        let Some(body) = body else { return };
-        let text = message::change(found.encoding, id, found.patch, body);
-        found.patch = found.patch.wrapping_add(1);
-        if let Trigger::OnChange { dampening, .. } = found.trigger {
-            found.due = Some(now.monotonic.saturating_add(dampening));
+    /// Sends what was dampened. It is written once for all that it is the same for.
+    fn flush(&mut self, ids: &[u32], world: &World<'_>, now: Now) {
+        let mut groups: Vec<(Dampened, Vec<u32>)> = Vec::new();
+        for id in ids {
+            let Some(found) = self.all.get_mut(id) else { continue };
+            found.due = None;
+            let dampened = std::mem::take(&mut found.dampened);
+            match groups.iter_mut().find(|(known, _)| change::is_same(known, &dampened)) {
+                Some((_, group)) => group.push(*id),
+                None => groups.push((dampened, vec![*id])),
+            }
         }
-        self.send(id, text, now);
+        for (dampened, ids) in groups {
+            let rows: Vec<Arc<Row>> = dampened.values().flatten().cloned().collect();
+            let gone: Vec<Arc<Place>> = dampened
+                .iter()
+                .filter(|(_, row)| row.is_none())
+                .map(|(place, _)| place.clone())
+                .collect();
+            let mut changes = Changes::new(self.schema, world, &rows, &gone, &self.known);
+            for id in ids {
+                let Some(found) = self.all.get_mut(&id) else { continue };
+                let body = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding);
+                let Some(body) = body else { continue };
+                let text = message::change(found.encoding, id, found.patch, body);
+                found.patch = found.patch.wrapping_add(1);
+                if let Trigger::OnChange { dampening, .. } = found.trigger {
+                    found.due = Some(now.monotonic.saturating_add(dampening));
+                }
+                self.send(id, text, now);
+            }
+        }
     }
 
     fn next_due(&self, now: Now) -> Option<Duration> {
@@ -426,18 +439,18 @@ impl Subscriptions {
 
     /// Sends everything that is selected, as it is now.
     fn update(&mut self, ids: &[u32], world: &World<'_>, now: Now, incomplete: bool) {
-        let mut written: Vec<Whole> = Vec::new();
+        let mut written: Vec<Whole<'_>> = Vec::new();
         for id in ids {
             let Some(found) = self.all.get(id) else { continue };
             let rows_only = found.trigger.on_change();
+            let access = world.policy.access(&found.caller.user);
             let known = written.iter().find(|whole| {
-                whole.user == found.caller.user
-                    && whole.filter == found.filter
-                    && whole.encoding == found.encoding
+                whole.encoding == found.encoding
                     && whole.rows_only == rows_only
+                    && whole.filter == found.filter
+                    && whole.access.is_like(&access)
             });
             let contents = known.map(|whole| whole.text.clone()).unwrap_or_else(|| {
-                let access = world.policy.access(&found.caller.user);
                 let view =
                     View { schema: self.schema, datastore: world.datastore, access: &access };
                 let filter = found.filter.as_ref();
@@ -452,7 +465,7 @@ impl Subscriptions {
                 };
                 let text = message::contents(self.schema, found.encoding, &nodes);
                 written.push(Whole {
-                    user: found.caller.user.clone(),
+                    access,
                     filter: found.filter.clone(),
                     encoding: found.encoding,
                     rows_only,

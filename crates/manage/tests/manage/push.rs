@@ -1,6 +1,6 @@
 //! Subscriptions, message by message.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -21,13 +21,17 @@ use super::scene::{interface, row, schema};
 
 struct Rows {
     rows: RefCell<Vec<Arc<Row>>>,
+    /// How often they were read.
+    reads: Cell<usize>,
     interfaces: Vec<Interface>,
 }
 
 impl Datastore for Rows {
     fn top(&self, definition: &'static Definition) -> Option<Node> {
-        (&*definition.name == "interfaces")
-            .then(|| operational::interfaces(schema(), &self.interfaces, &self.rows.borrow()))?
+        (&*definition.name == "interfaces").then(|| {
+            self.reads.set(self.reads.get() + 1);
+            operational::interfaces(schema(), &self.interfaces, &self.rows.borrow())
+        })?
     }
 }
 
@@ -79,6 +83,7 @@ impl Scene {
             subscriptions: Subscriptions::new(schema(), settings),
             rows: Rows {
                 rows: RefCell::new(Vec::new()),
+                reads: Cell::new(0),
                 interfaces: vec![interface("e1"), interface("e2")],
             },
             policy: policy(),
@@ -311,6 +316,54 @@ fn a_subscriber_hears_of_nothing_that_its_user_may_not_read() {
     scene.policy = Policy::default();
     scene.publish(vec![Arc::new(row("e2", "q3", 3))]);
     assert_eq!(scene.next(id), None);
+}
+
+// QUE-sec.1
+#[test]
+fn what_is_written_once_goes_to_those_who_may_read_the_same_and_to_nobody_else() {
+    let filter = json!({"ietf-yang-push:datastore-xpath-filter": "/ietf-interfaces:interfaces"});
+    for trigger in [on_change(), json!({"ietf-yang-push:on-change": {"dampening-period": 100}})] {
+        let mut scene = Scene::new(Settings::default());
+        // Whose rules are the same, between those whose rules are not.
+        let ids = ["alice", "carol", "dave", "nobody", "carol"].map(|user| {
+            scene.establish(user, trigger.clone(), filter.clone()).expect("established")
+        });
+        ids.iter().for_each(|id| drop(scene.all(*id)));
+        scene.publish(vec![Arc::new(row("e1", "q3", 2)), Arc::new(row("e2", "q3", 2))]);
+        scene.later(1000);
+        let counts = ids.map(|id| scene.next(id).map_or(0, |message| edits(&message).len()));
+        assert_eq!(counts, [2, 1, 2, 0, 1], "{trigger}");
+    }
+}
+
+// QUE-sec.1
+#[test]
+fn everything_is_read_once_for_users_with_the_same_rules() {
+    let mut scene = Scene::new(Settings::default());
+    let filter = json!({"ietf-yang-push:datastore-xpath-filter": "/ietf-interfaces:interfaces"});
+    let ids = ["alice", "dave", "carol", "alice"]
+        .map(|user| scene.establish(user, periodic(100), filter.clone()).expect("established"));
+    ids.iter().for_each(|id| drop(scene.all(*id)));
+    scene.rows.reads.set(0);
+    scene.later(1000);
+    let told = ids.map(|id| scene.next(id).expect("an update").to_string());
+    assert_eq!(scene.rows.reads.get(), 2);
+    assert_eq!(told.map(|text| text.contains("\"e1\"")), [true, true, false, true]);
+}
+
+#[test]
+fn the_dampened_get_what_each_of_them_has_not_had() {
+    let mut scene = Scene::new(Settings::default());
+    let trigger = json!({"ietf-yang-push:on-change": {"dampening-period": 100}});
+    let early = scene.establish("alice", trigger.clone(), json!({})).expect("established");
+    scene.publish(vec![Arc::new(row("e1", "q3", 2))]);
+    // Both are due at once, and this one has had the row in its first update.
+    let late = scene.establish("dave", trigger, json!({})).expect("established");
+    scene.publish(vec![Arc::new(row("e2", "q3", 2))]);
+    [early, late].iter().for_each(|id| drop(scene.all(*id)));
+    scene.later(1000);
+    let counts = [early, late].map(|id| edits_of(&mut scene, id).len());
+    assert_eq!(counts, [2, 1]);
 }
 
 #[test]

@@ -191,7 +191,24 @@ impl Shared {
 }
 
 async fn listening(listener: TcpListener, shared: Arc<Shared>) {
-    let mut stop = shared.stop.clone();
+    let refused = |error| {
+        Counts::count(&shared.counts.accept_errors);
+        warn!("HTTP: no connection can be taken: {error}");
+    };
+    accepting(listener, shared.stop.clone(), refused, |stream, from| {
+        Counts::count(&shared.counts.connections);
+        connection(shared.clone(), stream, from)
+    })
+    .await;
+}
+
+/// Takes connections until it is told to stop; those that there are may finish then, for a while.
+pub(crate) async fn accepting<C: Future<Output = ()> + Send + 'static>(
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+    refused: impl Fn(std::io::Error),
+    connection: impl Fn(TcpStream, SocketAddr) -> C,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -199,12 +216,10 @@ async fn listening(listener: TcpListener, shared: Arc<Shared>) {
             () = stopped(&mut stop) => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
-                    Counts::count(&shared.counts.connections);
-                    connections.spawn(connection(shared.clone(), stream, from));
+                    connections.spawn(connection(stream, from));
                 }
                 Err(error) => {
-                    Counts::count(&shared.counts.accept_errors);
-                    warn!("HTTP: no connection can be taken: {error}");
+                    refused(error);
                     sleep(REST).await;
                 }
             },

@@ -24,8 +24,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::warn;
 
 use super::events::Answer;
@@ -36,13 +35,9 @@ use crate::collector::session::stopped;
 use crate::config::{Manage, Proof, printable};
 use crate::serve::access::{Denied, Verifier, who};
 use crate::serve::gate::token;
-use crate::serve::listen::{Place, Tls, handshake, taken_away};
+use crate::serve::listen::{Place, Tls, accepting, handshake, taken_away};
 use crate::serve::paced::Paced;
 
-/// How long the listener rests when the system gives no connection.
-const REST: Duration = Duration::from_millis(100);
-/// How long answers that were begun may take at the end.
-const FINISH: Duration = Duration::from_secs(2);
 /// Octets of a name under which somebody reaches the agent.
 const HOST_OCTETS_MAX: usize = 300;
 /// Where the streams of subscriptions are.
@@ -83,7 +78,7 @@ pub(super) async fn serve(
     https: Https,
     manage: Manage,
     managed: Arc<Managed>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
     let Https { listener, address, tls, verifier } = https;
     let listener = match TcpListener::from_std(listener) {
@@ -103,28 +98,9 @@ pub(super) async fn serve(
         answers: Semaphore::new(places(limits.answers_max)),
         manage,
     });
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, from)) => {
-                    connections.spawn(connection(shared.clone(), stream, from));
-                }
-                Err(error) => {
-                    warn!("RESTCONF: no connection can be taken: {error}");
-                    sleep(REST).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    drop(listener);
-    let ending = async { while connections.join_next().await.is_some() {} };
-    if timeout(FINISH, ending).await.is_err() {
-        connections.abort_all();
-    }
+    let refused = |error| warn!("RESTCONF: no connection can be taken: {error}");
+    accepting(listener, stop, refused, |stream, from| connection(shared.clone(), stream, from))
+        .await;
 }
 
 /// One connection: a stranger's until a request of it has been let through.

@@ -231,13 +231,8 @@ impl Facts {
             _ => self.running(definition),
         }
     }
-}
 
-impl Datastore for Facts {
-    fn top(&self, definition: &'static Definition) -> Option<Node> {
-        self.with_rows(definition, &self.board.latest(), &self.base)
-    }
-
+    /// What is configured.
     fn running(&self, definition: &'static Definition) -> Option<Node> {
         let nacm = &*definition.module.name == "ietf-netconf-acm" && &*definition.name == "nacm";
         let denied = Denied { operations: self.denied.load(Ordering::Relaxed), notifications: 0 };

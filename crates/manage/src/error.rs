@@ -278,7 +278,9 @@ pub fn write_xml(schema: &Schema, errors: &[OperationError]) -> String {
     let mut out = format!("<errors xmlns=\"{RESTCONF}\">");
     for error in errors {
         out.push_str("<error>");
-        members(&mut out, error);
+        element(&mut out, "error-type", error.layer.word());
+        element(&mut out, "error-tag", error.tag.word());
+        details(&mut out, error, "");
         if let Info::Structure(structure) = &error.info {
             out.push_str("<error-info>");
             structure.write_xml(&mut out, schema);
@@ -293,28 +295,10 @@ pub fn write_xml(schema: &Schema, errors: &[OperationError]) -> String {
 /// `rpc-error` of NETCONF, within an element of its namespace.
 pub fn write_rpc_error(out: &mut String, schema: &Schema, error: &OperationError) {
     out.push_str("<rpc-error>");
-    let mut element = |name: &str, value: &str| {
-        out.push('<');
-        out.push_str(name);
-        if name == "error-message" {
-            out.push_str(" xml:lang=\"en\"");
-        }
-        out.push('>');
-        xml::text(out, value);
-        out.push_str("</");
-        out.push_str(name);
-        out.push('>');
-    };
-    element("error-type", error.layer.word());
-    element("error-tag", error.tag.word());
-    element("error-severity", "error");
-    if let Some(app_tag) = &error.app_tag {
-        element("error-app-tag", app_tag);
-    }
-    if let Some(path) = &error.path {
-        element("error-path", path);
-    }
-    element("error-message", &error.message);
+    element(out, "error-type", error.layer.word());
+    element(out, "error-tag", error.tag.word());
+    element(out, "error-severity", "error");
+    details(out, error, " xml:lang=\"en\"");
     let mut info: Vec<(&str, &str)> = Vec::new();
     match &error.info {
         Info::Nothing | Info::Structure(_) => {}
@@ -325,9 +309,7 @@ pub fn write_rpc_error(out: &mut String, schema: &Schema, error: &OperationError
     if !info.is_empty() {
         out.push_str("<error-info>");
         for (name, value) in info {
-            out.push_str(&format!("<{name}>"));
-            xml::text(out, value);
-            out.push_str(&format!("</{name}>"));
+            element(out, name, value);
         }
         out.push_str("</error-info>");
     } else if let Info::Structure(structure) = &error.info {
@@ -338,24 +320,22 @@ pub fn write_rpc_error(out: &mut String, schema: &Schema, error: &OperationError
     out.push_str("</rpc-error>");
 }
 
-/// What both encodings of RESTCONF have, in XML.
-fn members(out: &mut String, error: &OperationError) {
-    let mut element = |name: &str, value: &str| {
-        out.push('<');
-        out.push_str(name);
-        out.push('>');
-        xml::text(out, value);
-        out.push_str("</");
-        out.push_str(name);
-        out.push('>');
-    };
-    element("error-type", error.layer.word());
-    element("error-tag", error.tag.word());
+/// What follows the kind of an error; the words for people have the attributes.
+fn details(out: &mut String, error: &OperationError, attributes: &str) {
     if let Some(app_tag) = &error.app_tag {
-        element("error-app-tag", app_tag);
+        element(out, "error-app-tag", app_tag);
     }
     if let Some(path) = &error.path {
-        element("error-path", path);
+        element(out, "error-path", path);
     }
-    element("error-message", &error.message);
+    out.push_str(&format!("<error-message{attributes}>"));
+    xml::text(out, &error.message);
+    out.push_str("</error-message>");
+}
+
+/// An element with text alone in it.
+fn element(out: &mut String, name: &str, value: &str) {
+    out.push_str(&format!("<{name}>"));
+    xml::text(out, value);
+    out.push_str(&format!("</{name}>"));
 }

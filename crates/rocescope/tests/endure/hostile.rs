@@ -2,11 +2,10 @@
 //! a collector process: it survives, its verdicts are right, and its memory has a bound.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::site::{Seen, Site, until_told};
+use crate::site::{Seen, Site, attacked};
 
 /// More than a collector with these limits needs, and far less than what is thrown at it.
 const MEMORY_MAX: u64 = 256 << 20;
@@ -18,26 +17,7 @@ fn a_hostile_exporter_gets_the_right_verdicts_and_nothing_else() {
     let site = Site::new("hostile");
     site.configure("1, 2", "inactivity_timeout_s = 3600", "epochs_max = 5000");
     let collector = site.collector();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/endure/hostile.py");
-    let output = Command::new("python3")
-        .arg(script)
-        .arg(collector.port.to_string())
-        .arg(&site.directory)
-        .output()
-        .expect("python3 is needed for this test");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{}", collector.program.said());
-    let cases: Vec<Value> = String::from_utf8(output.stdout)
-        .expect("text")
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    until_told("every session is over", &|| collector.program.said(), || {
-        let sessions = site.sessions();
-        sessions.len() >= cases.len() && sessions.iter().all(|row| row.closed_ms.is_some())
-    });
-    let mut sessions = site.sessions();
-    sessions.reverse();
+    let (cases, sessions) = attacked(&site, &collector, "hostile.py");
     assert_eq!(sessions.len(), cases.len(), "what was no TLS made no session");
     let mut epochs = BTreeMap::<u64, Vec<Value>>::new();
     for seen in site.seen() {

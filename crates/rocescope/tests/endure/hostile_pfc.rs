@@ -3,7 +3,6 @@
 //! session goes on beside it.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use observe::pfc::Direction;
 use observe::pfc::interval::Interval;
@@ -12,7 +11,7 @@ use rocescope::replay;
 use serde_json::{Value, json};
 use store::{PfcFilter, PfcRow};
 
-use crate::site::{Site, until_told};
+use crate::site::{Site, attacked};
 
 /// More than a collector with these limits needs, and far less than what is thrown at it.
 const MEMORY_MAX: u64 = 256 << 20;
@@ -59,26 +58,7 @@ fn a_hostile_exporter_of_pfc_counters_gets_reasons_and_bounds_and_another_goes_o
         "pfc_counters_max = 2000\npfc_counters_all_max = 3000\npfc_link_gbps_max = 400",
     );
     let collector = site.collector();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/endure/hostile_pfc.py");
-    let output = Command::new("python3")
-        .args(["-B", script])
-        .arg(collector.port.to_string())
-        .arg(&site.directory)
-        .output()
-        .expect("python3 is needed for this test");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{}", collector.program.said());
-    let cases: Vec<Value> = String::from_utf8(output.stdout)
-        .expect("text")
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    until_told("every session is over", &|| collector.program.said(), || {
-        let sessions = site.sessions();
-        sessions.len() >= cases.len() && sessions.iter().all(|row| row.closed_ms.is_some())
-    });
-    let mut sessions = site.sessions();
-    sessions.reverse();
+    let (cases, sessions) = attacked(&site, &collector, "hostile_pfc.py");
     assert_eq!(sessions.len(), cases.len());
     let (mut counters, reader) = (all_counters(&site), site.reader());
     let (mut wrong, mut kept, mut refusals) = (Vec::new(), 0, 0);

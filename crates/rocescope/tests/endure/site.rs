@@ -340,3 +340,30 @@ impl Collector {
         said
     }
 }
+
+/// Lets a script of this directory loose on a collector, until its last session is over: the cases
+/// that it tells of, and the sessions in the order in which they began.
+pub fn attacked(site: &Site, collector: &Collector, script: &str) -> (Vec<Value>, Vec<SessionRow>) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/endure").join(script);
+    let output = Command::new("python3")
+        .arg("-B")
+        .arg(script)
+        .arg(collector.port.to_string())
+        .arg(&site.directory)
+        .output()
+        .expect("python3 is needed for this test");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{}", collector.program.said());
+    let cases: Vec<Value> = String::from_utf8(output.stdout)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    until_told("every session is over", &|| collector.program.said(), || {
+        let sessions = site.sessions();
+        sessions.len() >= cases.len() && sessions.iter().all(|row| row.closed_ms.is_some())
+    });
+    let mut sessions = site.sessions();
+    sessions.reverse();
+    (cases, sessions)
+}

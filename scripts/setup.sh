@@ -10,9 +10,9 @@ case "${1:-}" in
   demo) packages=("${build[@]}") ;;
   # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write. ip
   # and unshare make network namespaces for live traffic. softflowd exports to our collector, and
-  # openssl and python3 are the other side of TLS. redis-server holds the database of a switch, and
-  # yanglint judges rows of queue telemetry.
-  test) packages=("${build[@]}" g++ iproute2 libfixbuf-tools libyang2-tools openssh-client openssl python3
+  # openssl and python3 are the other side of TLS. redis-server holds the database of a switch.
+  # yanglint judges rows of queue telemetry, and chromium shows the dashboard.
+  test) packages=("${build[@]}" chromium g++ iproute2 libfixbuf-tools libyang2-tools openssh-client openssl python3
     python3-pip python3-venv redis-server softflowd tshark util-linux zstd) ;;
   bench) packages=("${build[@]}" nfdump redis-server softflowd tshark util-linux) ;;
   *)

@@ -10,12 +10,14 @@
 //! (`synchronous = NORMAL`): those epochs are then incomplete, as they would be anyhow.
 
 pub mod archive;
+mod epoch;
 mod error;
 mod find;
 mod marks;
 mod pfc;
 mod queue;
 mod read;
+mod retain;
 mod row;
 mod rules;
 mod schema;
@@ -29,9 +31,10 @@ pub use queue::{
     QueueHistoryRow, QueueLimits, QueuePage, QueueReceived, QueueRow,
 };
 pub use read::{Page, Reader, Refusal, SessionRow};
+pub use retain::Retained;
 pub use row::{EpochRow, HistoryRow};
 pub use rules::{PfcRules, Rules, SessionFacts};
-pub use write::{Recovery, Retained, Store};
+pub use write::{Recovery, Store};
 
 use observe::collect::Epoch;
 use observe::outcome::Outcome;

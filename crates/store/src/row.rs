@@ -102,6 +102,17 @@ fn addresses(row: &Row<'_>, column: usize) -> rusqlite::Result<Addresses> {
     }
 }
 
+/// A time that sorts as it should; the latest that there is where it is beyond.
+pub(crate) fn time(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// How many rows a statement has changed.
+#[expect(clippy::unnecessary_wraps, reason = "in the place of a result of a transaction")]
+pub(crate) fn count(rows: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(rows).unwrap_or(u64::MAX))
+}
+
 fn counts(row: &Row<'_>, column: usize) -> rusqlite::Result<Counts> {
     Ok(Counts {
         skipped: unsigned(row, column)?,

@@ -182,8 +182,7 @@ pub(super) fn edit(out: &mut String, schema: &Schema, encoding: Encoding, edit: 
     }
 }
 
-/// A notification about a subscription. A reason is an identity of
-/// `ietf-subscribed-notifications`.
+/// A notification about a subscription. A reason is an identity, `module:name`.
 pub(super) fn notice(
     schema: &Schema,
     encoding: Encoding,
@@ -195,15 +194,16 @@ pub(super) fn notice(
     debug_assert!(crate::schema::find(schema.notifications(), module, name).is_some());
     let text = match encoding {
         Encoding::Json => {
-            let reason = reason
-                .map(|reason| format!(",\"reason\":\"{module}:{reason}\""))
-                .unwrap_or_default();
+            let reason =
+                reason.map(|reason| format!(",\"reason\":\"{reason}\"")).unwrap_or_default();
             format!("\"{module}:{name}\":{{\"id\":{id}{reason}}}")
         }
         Encoding::Xml => {
             let reason = reason
-                .map(|reason| {
-                    format!("<reason xmlns:{module}=\"{SUBSCRIBED}\">{module}:{reason}</reason>")
+                .and_then(|reason| {
+                    let prefix = reason.split_once(':')?.0;
+                    let namespace = &schema.module(prefix)?.namespace;
+                    Some(format!("<reason xmlns:{prefix}=\"{namespace}\">{reason}</reason>"))
                 })
                 .unwrap_or_default();
             format!("<{name} xmlns=\"{SUBSCRIBED}\"><id>{id}</id>{reason}</{name}>")

@@ -131,6 +131,8 @@ pub struct Subscriptions {
     ready: std::collections::BTreeSet<u32>,
     /// What is left to send of subscriptions that have ended.
     ended: BTreeMap<u32, Vec<Message>>,
+    /// Notifications that a user may not receive any more.
+    denied: u32,
 }
 
 /// The path under which RESTCONF has the stream of a subscription.
@@ -149,6 +151,7 @@ impl Subscriptions {
             known: Default::default(),
             ready: Default::default(),
             ended: BTreeMap::new(),
+            denied: 0,
         }
     }
 
@@ -190,7 +193,7 @@ impl Subscriptions {
                 if !self.all.contains_key(&id) {
                     return Err(request::no_such(call.input, id));
                 }
-                self.end(id, Some("no-such-subscription"), now);
+                self.end(id, Some("ietf-subscribed-notifications:no-such-subscription"), now);
                 Ok(Vec::new())
             }
             _ => {
@@ -235,6 +238,7 @@ impl Subscriptions {
             return Err(full(of_user, self.settings.of_user_max, " of the user"));
         }
         let wanted = request::establish(self.schema, &self.settings, call, now)?;
+        request::permitted(self.schema, call, wanted.trigger)?;
         let output = state::established(self.schema, call.input.definition)?;
         let id = self.next;
         // Numbers come again after four thousand million; one that is taken is passed over.
@@ -280,6 +284,7 @@ impl Subscriptions {
         let id = self.own(call)?;
         let Some(found) = self.all.get(&id) else { return Err(request::no_such(call.input, id)) };
         let wanted = request::modify(self.schema, &self.settings, call, found.trigger, now)?;
+        request::permitted(self.schema, call, wanted.trigger.unwrap_or(found.trigger))?;
         let Some(found) = self.all.get_mut(&id) else { return Ok(Vec::new()) };
         if let Some(filter) = wanted.filter {
             found.filter = filter;
@@ -338,6 +343,30 @@ impl Subscriptions {
         }
     }
 
+    /// Others may read from now on: a subscription whose user may not receive its notifications any
+    /// more ends, and says why (RFC 8639, section 2.1).
+    pub fn policy_changed(&mut self, policy: &Policy, now: Now) {
+        let ended: Vec<u32> = self
+            .all
+            .iter()
+            .filter(|(_, found)| {
+                let access = policy.access(&found.caller.user);
+                request::forbidden(self.schema, &access, found.trigger).is_some()
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ended {
+            self.denied = self.denied.saturating_add(1);
+            self.end(id, Some("ietf-yang-push:unchanging-selection"), now);
+        }
+    }
+
+    /// How many notifications were not sent because their users may not receive them any more: one
+    /// for each subscription that ended so.
+    pub fn denied(&self) -> u32 {
+        self.denied
+    }
+
     /// Rows went by that nobody has: who follows changes gets everything as it is now.
     pub fn missed(&mut self, rows: &[Arc<Row>], world: &World<'_>, now: Now) {
         self.known = rows.iter().map(|row| row.place.clone()).collect();
@@ -362,7 +391,7 @@ impl Subscriptions {
             }
             if let Condition::Suspended(since) = found.condition {
                 if now.monotonic.saturating_sub(since) >= self.settings.suspended_max {
-                    self.end(id, Some("suspension-timeout"), now);
+                    self.end(id, Some("ietf-subscribed-notifications:suspension-timeout"), now);
                 }
                 continue;
             }
@@ -504,7 +533,7 @@ impl Subscriptions {
                 found.encoding,
                 "subscription-suspended",
                 id,
-                Some("unsupportable-volume"),
+                Some("ietf-subscribed-notifications:unsupportable-volume"),
             );
             found.push(Message { text: told, wall: now.wall, counted: false });
         } else {

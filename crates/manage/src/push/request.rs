@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::{Now, Settings};
+use crate::access::Access;
 use crate::error::{Info, OperationError, Structure, Tag};
 use crate::operation::{Body, Call, Transport};
 use crate::read::Encoding;
@@ -120,6 +121,41 @@ fn hinted(
     let mut leaves = vec![("reason", reason.into(), false)];
     leaves.extend(hints);
     refused.with(Info::Structure(Box::new(Structure { module, name, leaves })))
+}
+
+/// The notification that a user may not receive though a subscription needs it (RFC 8341, section
+/// 3.4.6); those about the subscription itself are for everybody who has one.
+pub(super) fn forbidden(
+    schema: &'static Schema,
+    access: &Access<'_>,
+    trigger: Trigger,
+) -> Option<&'static str> {
+    let names: &[&str] = match trigger {
+        Trigger::Periodic { .. } => &["push-update"],
+        Trigger::OnChange { .. } => &["push-change-update", "push-update"],
+    };
+    names.iter().copied().find(|name| {
+        crate::schema::find(schema.notifications(), "ietf-yang-push", name)
+            .is_none_or(|notification| !access.may_receive(notification))
+    })
+}
+
+/// That the caller may receive what a subscription is to send: one that could never say anything is
+/// refused.
+pub(super) fn permitted(
+    schema: &'static Schema,
+    call: &Call<'_>,
+    trigger: Trigger,
+) -> Result<(), OperationError> {
+    let Some(name) = forbidden(schema, call.access, trigger) else { return Ok(()) };
+    let user = &call.caller.user;
+    Err(OperationError::application(
+        Tag::AccessDenied,
+        format!(
+            "{user} may not receive the notification {name} of ietf-yang-push, which this \
+             subscription sends; expected a rule that permits reading it"
+        ),
+    ))
 }
 
 /// No subscription of that number is the caller's.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use manage::access::{Action, Group, Pattern, Policy, Rule, RuleList, Subject};
-use manage::error::{OperationError, write_json};
+use manage::error::{OperationError, Tag, write_json};
 use manage::json;
 use manage::operation::{Body, Call, Caller, Transport};
 use manage::operational::{self, Datastore, Interface};
@@ -51,8 +51,10 @@ fn policy() -> Policy {
         groups: vec![
             Group { name: "all".into(), users: vec!["alice".into(), "dave".into()] },
             Group { name: "one".into(), users: vec!["carol".into()] },
+            Group { name: "none".into(), users: vec!["nobody".into()] },
         ],
         lists: vec![
+            list("none", vec![told(Action::Permit)]),
             list("all", vec![rule(None, Action::Permit)]),
             list(
                 "one",
@@ -60,10 +62,23 @@ fn policy() -> Policy {
                     rule(Some("/ietf-interfaces:interfaces/interface[name='e2']"), Action::Permit),
                     rule(Some("/ietf-interfaces:interfaces/interface"), Action::Deny),
                     rule(Some("/ietf-interfaces:interfaces"), Action::Permit),
+                    told(Action::Permit),
                 ],
             ),
         ],
         ..Policy::default()
+    }
+}
+
+/// A rule about the notifications that tell of data.
+fn told(action: Action) -> Rule {
+    Rule {
+        name: "told".into(),
+        module: Some("ietf-yang-push".into()),
+        subject: Subject::Notification(None),
+        read: true,
+        exec: false,
+        action,
     }
 }
 
@@ -587,6 +602,35 @@ fn only_its_own_subscriber_changes_a_subscription() {
     scene.call(&of("dave"), "kill-subscription", &json!({"id": id})).expect("whoever may call it");
     assert_eq!(kinds(&scene.all(id)), ["subscription-terminated"]);
     assert!(scene.subscriptions.over(id));
+}
+
+// QUE-sec.1
+#[test]
+fn who_may_not_receive_the_notifications_has_no_subscription() {
+    let mut scene = Scene::new(Settings::default());
+    let (alice, carol) = (
+        scene.establish("alice", on_change(), json!({})).expect("established"),
+        scene.establish("carol", on_change(), json!({})).expect("established"),
+    );
+    assert_eq!(kinds(&scene.all(carol)), ["push-update"]);
+    scene.policy.lists[2].rules.insert(0, told(Action::Deny));
+    scene.with(|subscriptions, world, now| subscriptions.policy_changed(world.policy, now));
+    assert_eq!(scene.with(|subscriptions, _, _| subscriptions.denied()), 1);
+    scene.publish(vec![Arc::new(row("e2", "q3", 2))]);
+    let last = scene.all(carol);
+    assert_eq!(kinds(&last), ["subscription-terminated"]);
+    assert_eq!(
+        last[0]["ietf-subscribed-notifications:subscription-terminated"]["reason"],
+        "ietf-yang-push:unchanging-selection"
+    );
+    assert_eq!(kinds(&scene.all(alice)), ["push-update", "push-change-update"]);
+
+    let refused = scene.establish("carol", periodic(100), json!({})).expect_err("denied");
+    assert_eq!(refused.tag, Tag::AccessDenied);
+    assert!(refused.to_string().contains("carol may not receive the notification push-update"));
+    // Data alone are not enough: what no rule permits is not sent.
+    scene.policy.lists[2].rules.retain(|rule| !matches!(rule.subject, Subject::Notification(_)));
+    scene.establish("carol", on_change(), json!({})).expect_err("denied");
 }
 
 #[test]

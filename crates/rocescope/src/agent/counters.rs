@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::{Map, Value, json};
 use wire::frame::NotRoce;
 
-use super::observer::{Live, Observer, Place, added};
+use super::observer::Observer;
+use super::place::{Live, Place, added};
 use super::queue::Numbers;
 use crate::collector::{Row, Sort};
 use crate::pfc::Absent;

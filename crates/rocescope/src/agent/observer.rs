@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use manage::access::Policy;
 use observe::meter::Cause;
 use observe::provision::Provisioning;
 use observe::report::StreamKey;
@@ -18,16 +17,17 @@ use wire::capture::Statistics;
 
 use super::control::{Answer, Request};
 use super::counters::{Counted, Seen, SessionNumbers};
-use super::destination::{DestinationCounts, Piece};
+use super::destination::Piece;
 use super::disabled::Disabled;
 use super::manage::Managed;
 use super::pfc::Shelf;
+use super::place::{Ended, Live, Place, Target, added};
 use super::queue::SourceCounts;
-use super::session::{ExportSession, HandedOver, Now, SessionCounts, SessionSettings};
+use super::session::{ExportSession, HandedOver, Now, SessionCounts};
 use super::source::{Batch, Drops, Event, now_ns};
 use super::{control, counters, state};
 use crate::capture::{Item, Visitor as _};
-use crate::config::{Device, Manage};
+use crate::config::Device;
 use crate::layout::stream_name;
 use crate::queue::board::Board;
 
@@ -62,38 +62,6 @@ pub enum Command {
     Stop,
 }
 
-/// What a destination's sessions have in common.
-pub struct Target {
-    /// `host port N`, for people.
-    pub name: String,
-    /// How its sessions run.
-    pub settings: SessionSettings,
-    /// What its connections count.
-    pub counts: Arc<DestinationCounts>,
-}
-
-/// A session and the way its octets go.
-pub(super) struct Live {
-    pub session: ExportSession,
-    pub began: Instant,
-    pipe: Sender<Piece>,
-}
-
-/// One destination, connected or not.
-pub(super) struct Place {
-    pub target: Target,
-    pub live: Option<Live>,
-    pub sessions: u64,
-    /// Frames that passed while there was no session.
-    pub frames_without_session: u64,
-    /// Reports of sessions that were cut which the network did not take, and the final ones.
-    unsent: [u64; 2],
-    /// What sessions that have ended counted.
-    pub past: SessionCounts,
-    /// What else they counted.
-    pub past_numbers: SessionNumbers,
-}
-
 /// The sources as far as a session that begins has to know them.
 #[derive(Default)]
 struct Known {
@@ -121,7 +89,7 @@ pub struct SourceKinds {
 /// Everything between sources and transports.
 pub struct Observer {
     pub(super) device: Device,
-    provisioning: Provisioning,
+    pub(super) provisioning: Provisioning,
     pub(super) disabled: Disabled,
     state_file: Option<PathBuf>,
     pub(super) places: Vec<Place>,
@@ -138,7 +106,7 @@ pub struct Observer {
     pub(super) shelves: Vec<Arc<Shelf>>,
     /// What sources of queue measurements count, and where their rows are.
     pub(super) queues: (Vec<Arc<SourceCounts>>, Option<Arc<Board>>),
-    managed: Option<Arc<Managed>>,
+    pub(super) managed: Option<Arc<Managed>>,
     /// Why it cannot go on, if that is so.
     failed: Option<String>,
 }
@@ -442,7 +410,7 @@ impl Observer {
         self.sessions(|session| session.seen_until(all_ns));
     }
 
-    fn sessions(&mut self, mut act: impl FnMut(&mut ExportSession)) {
+    pub(super) fn sessions(&mut self, mut act: impl FnMut(&mut ExportSession)) {
         for live in self.places.iter_mut().filter_map(|place| place.live.as_mut()) {
             act(&mut live.session);
         }
@@ -485,7 +453,7 @@ impl Observer {
         }
     }
 
-    fn keep_state(&self) {
+    pub(super) fn keep_state(&self) {
         if let Some(path) = &self.state_file
             && let Err(error) = state::write(path, &self.disabled)
         {
@@ -513,43 +481,6 @@ impl Observer {
     pub(super) fn capture_gap(&mut self) {
         self.seen.gaps += 1;
         self.sessions(|session| session.gap(Cause::CaptureGap));
-    }
-
-    /// Windows, streams and attestations are taken over; the rest needs a new start.
-    // SEQ-4.7
-    fn reload(&mut self, device: Device) {
-        let provisioning = match device.provisioning_with_withdrawn() {
-            Ok(provisioning) => provisioning,
-            Err(error) => {
-                self.seen.reloads_refused += 1;
-                return tracing::error!("not reloaded: {error}");
-            }
-        };
-        if let Some(what) = needs_a_start(&self.device, &device) {
-            tracing::warn!("[{what}] has changed, which takes a new start; its old values hold");
-        }
-        if self.disabled.provision(&provisioning) {
-            self.keep_state();
-        }
-        let disabled = std::mem::take(&mut self.disabled);
-        self.sessions(|session| session.provision(provisioning.clone(), &disabled));
-        self.disabled = disabled;
-        self.seen.reloads += 1;
-        let (all, withdrawn) = (device.provisioned.len(), device.withdrawn().count());
-        match withdrawn {
-            0 => tracing::info!("reloaded: {all} streams and rules"),
-            // SEQ-3.6
-            _ => tracing::warn!(
-                "reloaded: {all} streams and rules, {withdrawn} of them not attested any more and \
-                 not metered"
-            ),
-        }
-        self.device.provisioned = device.provisioned;
-        self.provisioning = provisioning;
-        // QUE-sec.1
-        if let (Some(managed), Some(manage)) = (&self.managed, &device.manage) {
-            managed.set_policy(manage.policy.clone());
-        }
     }
 
     fn stop(&mut self) {
@@ -641,19 +572,6 @@ impl Observer {
     }
 }
 
-/// What became of a destination, when the agent stops.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// `host port N`.
-    pub name: String,
-    /// Over all its sessions.
-    pub counts: SessionCounts,
-    /// What its connections count.
-    pub way: Arc<DestinationCounts>,
-    /// Frames that passed while there was no session.
-    pub frames_without_session: u64,
-}
-
 /// The same item once more.
 fn again(item: &Item) -> Item {
     match item {
@@ -662,44 +580,4 @@ fn again(item: &Item) -> Item {
         Item::Statistics(statistics) => Item::Statistics(*statistics),
         Item::Truncated { what } => Item::Truncated { what: what.clone() },
     }
-}
-
-/// The sum of two sessions' counts.
-pub(super) fn added(a: SessionCounts, b: SessionCounts) -> SessionCounts {
-    SessionCounts {
-        reports: a.reports.saturating_add(b.reports),
-        finals: a.finals.saturating_add(b.finals),
-        signs_of_life: a.signs_of_life.saturating_add(b.signs_of_life),
-        skipped_reports: a.skipped_reports.saturating_add(b.skipped_reports),
-        dropped_finals: a.dropped_finals.saturating_add(b.dropped_finals),
-        octets: a.octets.saturating_add(b.octets),
-        readings: a.readings.saturating_add(b.readings),
-        skipped_readings: a.skipped_readings.saturating_add(b.skipped_readings),
-    }
-}
-
-/// The first section that a reload cannot take over.
-fn needs_a_start(old: &Device, new: &Device) -> Option<&'static str> {
-    let mut metering = new.metering;
-    // The window of entries without one of their own is in the entries.
-    metering.window = old.metering.window;
-    [
-        (old.observation != new.observation, "observation"),
-        (old.elements != new.elements, "elements"),
-        (old.metering != metering, "meter"),
-        (old.sources != new.sources, "source"),
-        (old.exports != new.exports, "export"),
-        (old.agent != new.agent, "agent"),
-        (old.pfc != new.pfc, "pfc"),
-        (old.queue != new.queue, "queue"),
-        (without_policy(old) != without_policy(new), "manage"),
-    ]
-    .into_iter()
-    .find_map(|(changed, section)| changed.then_some(section))
-}
-
-/// What is served, but for who may read it.
-fn without_policy(device: &Device) -> Option<Manage> {
-    let manage = device.manage.clone()?;
-    Some(Manage { policy: Policy::default(), ..manage })
 }

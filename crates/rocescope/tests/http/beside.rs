@@ -15,9 +15,9 @@ use crate::pfc::{Agent, scope};
 use crate::site::Site;
 
 /// 2027-01-15T08:00:00Z.
-const AT: u64 = 1_800_000_000_000;
+pub const AT: u64 = 1_800_000_000_000;
 
-const PLACES: &str = "
+pub const PLACES: &str = "
 [[pfc.device]]
 name = \"leaf1\"
 exporter = \"agent.example\"
@@ -54,7 +54,7 @@ priorities = [0, 5]
 ";
 
 /// An epoch of a flow to a host from one second to another.
-fn flow(epoch: u64, host: u8, [from_s, to_s]: [i64; 2]) -> Report {
+pub fn flow(epoch: u64, host: u8, [from_s, to_s]: [i64; 2]) -> Report {
     let mut report = last(report(epoch, 1));
     let ms = |seconds: i64| AT.checked_add_signed(seconds * 1000).unwrap();
     let snapshot = &mut report.snapshot;

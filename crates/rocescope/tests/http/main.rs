@@ -5,6 +5,7 @@ mod agents;
 mod answers;
 mod beside;
 mod bounds;
+mod browser;
 mod client;
 mod description;
 mod device;

@@ -22,19 +22,19 @@ fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap()
 }
 
-fn received(device: &str, received_ms: u64, entries: Vec<QueueEntry>) -> Vec<Change> {
+pub fn received(device: &str, received_ms: u64, entries: Vec<QueueEntry>) -> Vec<Change> {
     let change = |entry| {
         Change::Queue(Box::new(QueueReceived { device: device.into(), received_ms, entry }))
     };
     entries.into_iter().map(change).collect()
 }
 
-fn store(site: &Site) -> Store {
+pub fn store(site: &Site) -> Store {
     Store::open(&site.data(), StoreLimits::default(), 0).unwrap().0
 }
 
 /// A device of the draft's example, with what is true of any of its rows.
-fn example(interval: u64, changes: &[(&str, Value)]) -> Value {
+pub fn example(interval: u64, changes: &[(&str, Value)]) -> Value {
     let text = fs::read_to_string(cases("queue").join("ok-draft.json")).unwrap();
     let mut value: Value = serde_json::from_str(&text).unwrap();
     let row = value
@@ -54,7 +54,7 @@ fn example(interval: u64, changes: &[(&str, Value)]) -> Value {
     value
 }
 
-fn entries(value: &Value) -> Vec<QueueEntry> {
+pub fn entries(value: &Value) -> Vec<QueueEntry> {
     let Taken { entries, findings } =
         intake::entries(&read(value.to_string().as_bytes()).unwrap(), 100);
     assert_eq!(findings, [""; 0]);

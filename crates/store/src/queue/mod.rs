@@ -7,6 +7,7 @@
 // QUE-con.1
 
 mod find;
+mod remove;
 mod table;
 mod write;
 
@@ -14,8 +15,9 @@ pub use find::{
     QueueDeviceRow, QueueEpochRow, QueueFilter, QueueGroup, QueueHistoryRow, QueuePage, QueueRow,
 };
 pub(crate) use find::{aggregate, devices, queues, rows};
+pub(crate) use remove::remove_older;
 pub(crate) use table::TABLES;
-pub(crate) use write::{Tally, remove_older, write};
+pub(crate) use write::{Tally, write};
 
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 //! that no update is older than the one before it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use manage::access::Policy;
 use manage::error::OperationError;
 use manage::operation::{Call, Operations, Transport};
 use manage::operational::{Datastore, Interface};
-use manage::push::{Message, Settings, Subscriptions, World};
+use manage::push::{Message, Now, Settings, Subscriptions, World};
 use manage::schema::{Definition, Schema};
 use manage::tree::Node;
 use observe::queue::Place;
@@ -89,6 +90,17 @@ impl Hub {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the policy. No subscriber is told of anything between the old one and the new.
+    pub(super) fn policy_changed(&self, facts: &Facts, now: Now, replace: impl FnOnce()) {
+        let mut state = self.lock();
+        replace();
+        let denied = state.act(facts, |subscriptions, world| {
+            subscriptions.policy_changed(world.policy, now);
+            subscriptions.denied()
+        });
+        facts.denied_notifications.store(denied, Ordering::Relaxed);
     }
 
     pub(super) fn top(&self, definition: &'static Definition) -> Option<Node> {

@@ -39,7 +39,8 @@ pub struct Managed {
 struct Facts {
     schema: &'static Schema,
     board: Arc<Board>,
-    policy: RwLock<Arc<Policy>>,
+    /// Who may read what, and since when.
+    policy: RwLock<(Arc<Policy>, SystemTime)>,
     /// Where clients reach it over HTTP, as far as this program knows: `https://host:port`.
     base: String,
     started: Instant,
@@ -47,7 +48,10 @@ struct Facts {
     since: Box<str>,
     sessions: Mutex<BTreeMap<u32, Shown>>,
     statistics: Mutex<Statistics>,
+    /// Operations that somebody may not call.
     denied: AtomicU32,
+    /// Notifications that somebody may not receive.
+    denied_notifications: AtomicU32,
 }
 
 impl Managed {
@@ -66,13 +70,14 @@ impl Managed {
         let facts = Facts {
             schema,
             board,
-            policy: RwLock::new(Arc::new(policy)),
+            policy: RwLock::new((Arc::new(policy), SystemTime::now())),
             base,
             started: Instant::now(),
             since: since.clone(),
             sessions: Mutex::default(),
             statistics: Mutex::new(Statistics { start: since, ..Statistics::default() }),
             denied: AtomicU32::new(0),
+            denied_notifications: AtomicU32::new(0),
         };
         Ok(Arc::new(Self { facts, hub: hub::Hub::new(schema, settings) }))
     }
@@ -87,9 +92,12 @@ impl Managed {
         self.facts.policy()
     }
 
-    /// Others may read from now on.
+    /// Others may read from now on. A subscription whose user may not have it any more ends.
     pub fn set_policy(&self, policy: Policy) {
-        *self.facts.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        self.hub.policy_changed(&self.facts, self.now(), || {
+            let mut current = self.facts.policy.write().unwrap_or_else(PoisonError::into_inner);
+            *current = (Arc::new(policy), SystemTime::now());
+        });
     }
 
     /// Where clients reach it over HTTP where they do not say so.
@@ -102,9 +110,10 @@ impl Managed {
         At { managed: self, base }
     }
 
-    /// When rows were published last.
+    /// Since when an answer about rows is what it is: they were published then, or other users may
+    /// read them since.
     pub fn modified(&self) -> SystemTime {
-        self.facts.board.changed().1
+        self.facts.board.changed().1.max(self.facts.current().1)
     }
 
     /// Both clocks.
@@ -186,6 +195,10 @@ impl Datastore for Managed {
 
 impl Facts {
     fn policy(&self) -> Arc<Policy> {
+        self.current().0
+    }
+
+    fn current(&self) -> (Arc<Policy>, SystemTime) {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -235,7 +248,10 @@ impl Facts {
     /// What is configured.
     fn running(&self, definition: &'static Definition) -> Option<Node> {
         let nacm = &*definition.module.name == "ietf-netconf-acm" && &*definition.name == "nacm";
-        let denied = Denied { operations: self.denied.load(Ordering::Relaxed), notifications: 0 };
+        let denied = Denied {
+            operations: self.denied.load(Ordering::Relaxed),
+            notifications: self.denied_notifications.load(Ordering::Relaxed),
+        };
         nacm.then(|| self.policy().node(self.schema, denied))?
     }
 }

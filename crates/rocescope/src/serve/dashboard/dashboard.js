@@ -206,6 +206,30 @@ function drawn(name, attributes, text) {
   return element;
 }
 
+// What stands beside an epoch explains it as little as the epoch explains it: the collector says so in
+// its own words.
+async function beside(path) {
+  const answer = await ask(`/api/v1/epochs/${path}/pfc`);
+  const body = document.createElement("tbody");
+  for (const counter of answer.counters) {
+    const row = body.insertRow();
+    cell(row, answer.device);
+    cell(row, answer.port);
+    cell(row, counter.direction);
+    cell(row, answer.pfcPriority, "n");
+    cell(row, interval(counter), "words");
+    for (const reading of [counter.earlier, counter.later]) {
+      cell(row, reading === null ? "no reading" : time(reading.observationTimeMilliseconds));
+    }
+    cell(row, counter.wholeFlow ? "yes" : "no");
+  }
+  byId("beside").tBodies[0].replaceWith(body);
+  byId("beside").hidden = answer.counters.length === 0;
+  const more = answer.more ? ` ${answer.counters.length} of more are shown.` : "";
+  byId("beside-shown").textContent =
+    (answer.reason === null ? answer.meaning : `Unknown: ${answer.reason}.`) + more;
+}
+
 async function showReadings() {
   if (chosen === null) return;
   const path = [chosen.session, chosen.observationDomainId, chosen.rdmaSequenceEpochId].join("/");
@@ -216,6 +240,7 @@ async function showReadings() {
   const chart = byId("chart");
   chart.replaceChildren();
   byId("legend").replaceChildren();
+  await beside(path);
   if (points.length === 0) return;
   const at = points.map((point) => Number(point.receivedMilliseconds));
   const most = Math.max(1, ...points.flatMap((point) => LINES.map(([name]) => Number(point[name]))));

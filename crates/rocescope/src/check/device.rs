@@ -1,122 +1,22 @@
-//! `rocescope check`: whether a configuration file can be taken, and what it would do.
-//!
-//! It opens no socket and no interface. It looks whether the files that are named are there, and reads
-//! those that an agent has to understand before it begins.
+//! What a device's configuration would do.
 
-use std::fmt::{self, Display};
-use std::fs::File;
-use std::path::Path;
+use std::fmt;
 
 use manage::access::Subject;
 use observe::meter::{Meter, WhenFull};
 use observe::pfc::qualify::{Condition, Ground};
 use observe::provision::{Generation, Match, Prefix, Rule};
-use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use wire::frame::{Layer, Namespace};
 
-use crate::agent;
+use super::{counted, write_classes, write_elements, write_limits, write_tls};
 use crate::config::{
-    self, Account, Agent, AgentLimits, Beside, Collector, CollectorLimits, Config, ConfigError,
-    Device, Export, Http, HttpTls, Icrc, Interface, Limit, Login, Manage, ManageLimits,
-    MeterLimits, NamedFile, Netconf, Pace, PeerIdentity, PfcClasses, PfcDevice, PfcDevicePort,
-    PfcExport, PfcFlows, PfcKind, PfcLimits, PfcSource, Proof, Provisioned, QueueClient,
-    QueueDevice, QueueKind, QueueLimits, QueueMode, QueueTelemetry, Replay, Restconf, Role,
-    Security, Server, Sources, printable, shown, shown_prefix,
+    Account, Agent, AgentLimits, Device, Export, Icrc, Interface, Login, Manage, ManageLimits,
+    MeterLimits, Netconf, Pace, PfcExport, PfcKind, PfcLimits, PfcSource, Proof, Provisioned,
+    QueueKind, QueueLimits, QueueTelemetry, Replay, Restconf, Security, Server, Sources, printable,
+    shown, shown_prefix,
 };
 
-/// What a configuration file would do; printed by its [`Display`].
-#[derive(Clone, Debug)]
-pub struct Plan {
-    file: String,
-    config: Config,
-}
-
-/// Reads a configuration file of either kind and looks whether the files that it names are there.
-///
-/// # Errors
-/// Everything that is wrong, in the order of the file.
-pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
-    let config = config::read(path)?;
-    let file = path.display().to_string();
-    let mut errors = Vec::new();
-    let mut expect_file = |named: &NamedFile| {
-        if let Err(problem) = readable(&named.path) {
-            errors.push(of_named(&file, named, format!("{problem}, expected a file to read")));
-        }
-    };
-    match &config {
-        Config::Device(device) => {
-            device.exports.iter().flat_map(Export::files).for_each(&mut expect_file);
-            device.sources.files.iter().for_each(|replay| expect_file(&replay.file));
-            device.queue_files().for_each(&mut expect_file);
-            device.manage.iter().flat_map(Manage::files).for_each(&mut expect_file);
-        }
-        Config::Collector(collector) => {
-            let ipfix = &collector.ipfix;
-            [&ipfix.certificate, &ipfix.private_key, &ipfix.authority]
-                .into_iter()
-                .chain(&ipfix.revocation)
-                .chain(collector.http.files())
-                .chain(collector.queues.iter().flat_map(QueueDevice::files))
-                .for_each(&mut expect_file);
-            let directory = &collector.store.directory;
-            if directory.path.exists() && !directory.path.is_dir() {
-                let problem = format!("{directory} is a file, expected a directory or nothing yet");
-                errors.push(of_named(&file, directory, problem));
-            }
-        }
-    }
-    // What is not there was said.
-    if let (Config::Device(device), true) = (&config, errors.is_empty()) {
-        errors.extend(agent::refusals(device).into_iter().map(|(key, line, problem)| {
-            ConfigError { file: file.clone(), line, column: None, key, problem }
-        }));
-    }
-    errors.sort_by_key(|error: &ConfigError| error.line);
-    if errors.is_empty() { Ok(Plan { file, config }) } else { Err(errors) }
-}
-
-/// Whether a file is there to be read; anything but a plain one is not opened.
-pub(crate) fn readable(path: &Path) -> Result<(), String> {
-    let shown = path.display();
-    let about = path.metadata().map_err(|error| format!("{shown}: {error}"))?;
-    if about.is_dir() {
-        return Err(format!("{shown} is a directory"));
-    }
-    // Opening anything but a plain file, such as a pipe, could do something.
-    if about.is_file() {
-        File::open(path).map_err(|error| format!("{shown}: {error}"))?;
-    }
-    Ok(())
-}
-
-fn of_named(file: &str, named: &NamedFile, problem: String) -> ConfigError {
-    ConfigError {
-        file: file.into(),
-        line: Some(named.line),
-        column: None,
-        key: named.key.clone(),
-        problem,
-    }
-}
-
-impl Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = printable(&self.file);
-        match &self.config {
-            Config::Device(device) => {
-                writeln!(f, "{file}: a device's configuration, for meter and agent")?;
-                write_device(f, device)
-            }
-            Config::Collector(collector) => {
-                writeln!(f, "{file}: a collector's configuration")?;
-                write_collector(f, collector)
-            }
-        }
-    }
-}
-
-fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
+pub(super) fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
     let (at, metering) = (&device.observation, &device.metering);
     let frames = if at.sliced { ", frames that the mirror may have cut" } else { "" };
     writeln!(f, "observes    layer {}{frames}", at.layer.name())?;
@@ -289,22 +189,6 @@ fn write_pfc(f: &mut fmt::Formatter<'_>, pfc: &PfcExport) -> fmt::Result {
     write_classes(f, &pfc.classes)
 }
 
-fn write_classes(f: &mut fmt::Formatter<'_>, classes: &[PfcClasses]) -> fmt::Result {
-    for entry in classes {
-        write!(f, "  since {} ms traffic classes", entry.since_ms)?;
-        if let Some(device) = &entry.device {
-            write!(f, " of {device}")?;
-        }
-        if let Some(port) = &entry.port {
-            write!(f, " at {port}")?;
-        }
-        f.write_str(" have priorities")?;
-        entry.priorities.iter().try_for_each(|priority| write!(f, " {}", priority.get()))?;
-        writeln!(f)?;
-    }
-    Ok(())
-}
-
 fn write_pfc_source(f: &mut fmt::Formatter<'_>, source: &PfcSource) -> fmt::Result {
     write!(f, "  {} on line {}: ", source.key, source.line)?;
     match &source.kind {
@@ -463,191 +347,7 @@ fn write_namespace(f: &mut fmt::Formatter<'_>, namespace: &Namespace, layer: Lay
     Ok(())
 }
 
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 fn joined(prefixes: &[Prefix]) -> String {
     let shown: Vec<String> = prefixes.iter().map(|p| shown_prefix(p).to_string()).collect();
     shown.join(" ")
-}
-
-fn write_elements(f: &mut fmt::Formatter<'_>, mapping: &Mapping) -> fmt::Result {
-    let pen = mapping.pen();
-    writeln!(f, "elements    under enterprise number {pen}")?;
-    if pen == PEN_DOCUMENTATION {
-        writeln!(
-            f,
-            "  warning: elements.pen is {pen}, the number kept for documentation (RFC 5612): use \
-             one of your own where a peer is on another machine"
-        )?;
-    }
-    for element in DraftElement::ALL {
-        let id = mapping.id(element).id;
-        let note = if id == element.default_id() { "" } else { ", not the default" };
-        writeln!(f, "  {:<32} {id}{note}", element.name())?;
-    }
-    Ok(())
-}
-
-fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Result {
-    let ipfix = &collector.ipfix;
-    writeln!(f, "listens     on {} for IPFIX, with mutual TLS 1.3", ipfix.listen)?;
-    writeln!(f, "certificate {}, its key {}", ipfix.certificate, ipfix.private_key)?;
-    writeln!(f, "trusts      {}", ipfix.authority)?;
-    if let Some(revocation) = &ipfix.revocation {
-        writeln!(f, "but not     what {revocation} revokes")?;
-    }
-    writeln!(
-        f,
-        "gives up    an epoch without a report for {} s, as incomplete",
-        ipfix.inactivity_timeout.as_secs()
-    )?;
-    writeln!(f, "admits      {}", counted(ipfix.peers.len(), "peer"))?;
-    for peer in &ipfix.peers {
-        match &peer.identity {
-            PeerIdentity::Name(name) => write!(f, "  {name}")?,
-            PeerIdentity::Fingerprint(octets) => {
-                f.write_str("  sha256:")?;
-                octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
-            }
-        }
-        let domains: Vec<String> = peer.domains.iter().map(u32::to_string).collect();
-        writeln!(f, " for observation domain {}", domains.join(" "))?;
-    }
-    write_beside(f, &collector.pfc)?;
-    write_queue_devices(f, &collector.queues)?;
-    write_elements(f, &collector.elements)?;
-    write_http(f, &collector.http)?;
-    let directory = &collector.store.directory;
-    let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
-    writeln!(f, "stores      in {directory}, {state}")?;
-    write_limits(f, "limits", collector.limits.rows(), CollectorLimits::TABLE)
-}
-
-fn write_queue_devices(f: &mut fmt::Formatter<'_>, devices: &[QueueDevice]) -> fmt::Result {
-    if devices.is_empty() {
-        return writeln!(f, "queues      of no device: no [[queues.device]]");
-    }
-    writeln!(f, "queues      of {}, over RESTCONF", counted(devices.len(), "device"))?;
-    for device in devices {
-        let interval = device.poll_interval.as_secs();
-        write!(f, "  {} at {device}, ", printable(&device.name))?;
-        match device.mode {
-            QueueMode::Subscribe => {
-                write!(f, "subscribed to, or asked every {interval} s where it has none of that")?;
-            }
-            QueueMode::Poll => write!(f, "asked every {interval} s")?,
-        }
-        match &device.server {
-            Server::Name { name, authority } => {
-                write!(f, "; its certificate names {} and is from {authority}", printable(name))?;
-            }
-            Server::Fingerprint(digest) => {
-                f.write_str("; its certificate is sha256:")?;
-                digest.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
-            }
-        }
-        match &device.client {
-            QueueClient::Certificate { certificate, private_key } => {
-                writeln!(f, "; ours is {certificate}, its key {private_key}")?;
-            }
-            QueueClient::Token(file) => writeln!(f, "; we show the token in {file}")?,
-        }
-    }
-    Ok(())
-}
-
-/// Which PFC counters can stand beside which flows.
-// PFC-cor.1
-fn write_beside(f: &mut fmt::Formatter<'_>, beside: &Beside) -> fmt::Result {
-    if *beside == Beside::default() {
-        return Ok(());
-    }
-    writeln!(f, "PFC         counters of {}", counted(beside.devices.len(), "device"))?;
-    for PfcDevice { name, exporter, domain, ports } in &beside.devices {
-        writeln!(f, "  {name} by {exporter} in observation domain {domain}")?;
-        for PfcDevicePort { name, interface } in ports {
-            writeln!(f, "    port {name} is interface {interface}")?;
-        }
-    }
-    for entry in &beside.flows {
-        let PfcFlows { exporter, domain, device, port, interface, class, .. } = entry;
-        write!(f, "  flows of {exporter} in observation domain {domain}")?;
-        if let Some(point) = entry.point {
-            write!(f, " at observation point {point}")?;
-        }
-        for (word, ranges) in [("from", &entry.sources), ("to", &entry.destinations)] {
-            let ranges = ranges.iter().flatten();
-            ranges.enumerate().try_for_each(|(n, range)| {
-                let word = if n == 0 { word } else { "or" };
-                write!(f, " {word} {}", shown_prefix(range))
-            })?;
-        }
-        writeln!(
-            f,
-            " are traffic class {class} at port {port} of {device}, interface {interface}"
-        )?;
-    }
-    write_classes(f, &beside.classes)
-}
-
-// SEQ-10.1, SEQ-10.3
-fn write_http(f: &mut fmt::Formatter<'_>, http: &Http) -> fmt::Result {
-    let Http { serve, listen, hosts, tls, readers } = http;
-    if !serve {
-        return writeln!(f, "HTTP        nothing is served: http.serve = false");
-    }
-    writeln!(
-        f,
-        "HTTP        {}://{listen}/: results under /api/v1, /metrics, /healthz, /readyz",
-        http.scheme()
-    )?;
-    if let Some(tls) = tls {
-        write_tls(f, tls)?;
-    }
-    if !hosts.is_empty() {
-        writeln!(f, "  asked for as {}", hosts.join(" "))?;
-    }
-    if readers.is_empty() {
-        return writeln!(f, "  read by everyone on this machine");
-    }
-    for reader in readers {
-        let what = match reader.role {
-            Role::Read => "everything",
-            Role::Metrics => "/metrics, /healthz and /readyz",
-        };
-        writeln!(f, "  {} reads {what}", reader.identity)?;
-    }
-    Ok(())
-}
-
-fn write_tls(f: &mut fmt::Formatter<'_>, tls: &HttpTls) -> fmt::Result {
-    let HttpTls { certificate, private_key, authority, revocation } = tls;
-    writeln!(f, "  TLS 1.3 with certificate {certificate}, its key {private_key}")?;
-    if let Some(authority) = authority {
-        write!(f, "  client certificates from {authority}")?;
-        if let Some(revocation) = revocation {
-            write!(f, ", but not what {revocation} revokes")?;
-        }
-        writeln!(f)?;
-    }
-    Ok(())
-}
-
-/// Every bound with its value. SEQ-7.10, SEQ-10.3
-fn write_limits<'l>(
-    f: &mut fmt::Formatter<'_>,
-    section: &str,
-    rows: impl Iterator<Item = (&'l Limit, u64)>,
-    table: &[Limit],
-) -> fmt::Result {
-    let width = table.iter().map(|limit| limit.name.len()).max().unwrap_or(0);
-    writeln!(f, "limits      keys of [{section}]")?;
-    for (limit, value) in rows {
-        let Limit { name, default, min, max, bounds } = limit;
-        let range = format!("{min} to {max}, default {default}");
-        writeln!(f, "  {name:<width$} {value}: {bounds} ({range})")?;
-    }
-    Ok(())
 }

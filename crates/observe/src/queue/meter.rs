@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 use super::event::Event;
 use super::row::Row;
 use super::timeline::{Around, Timeline, shared};
-use super::{DURATION_NS_MAX, EpochId, Place, QUEUE_ID_CHARS_MAX};
+use super::{DURATION_NS_MAX, EpochId, Place, QUEUE_ID_CHARS_MAX, is_yang_character};
 use crate::pfc::Priority;
 
 /// Octets of the name of an interface, at most.
@@ -115,6 +115,13 @@ pub enum Refused {
         /// The limit.
         max: u64,
     },
+    /// A name has a character that a row could not be written with.
+    Character {
+        /// Whose name.
+        what: &'static str,
+        /// The character.
+        found: char,
+    },
     /// A name is empty or too long.
     Name {
         /// Whose.
@@ -146,6 +153,12 @@ impl fmt::Display for Refused {
             }
             Self::Name { what, found, max } => {
                 write!(f, "{what} with a length of {found}, expected 1 to {max}")
+            }
+            Self::Character { what, found } => {
+                write!(
+                    f,
+                    "{found:?} in the name of the {what}, expected characters that YANG allows"
+                )
             }
             Self::Everybody => f.write_str("no interface and queue, expected both"),
         }
@@ -181,6 +194,8 @@ pub struct Meter<F> {
     deadlines: BTreeSet<(u64, usize)>,
     /// The last number and time.
     last: Option<(u64, u64)>,
+    /// Up to which time everything that can be missing or start again was told.
+    settled: u64,
     /// Something came behind the last event that could not be read.
     unread: bool,
     /// How much farther apart samples can be than their times say, in nanoseconds.
@@ -207,6 +222,7 @@ impl<F: FnMut() -> EpochId> Meter<F> {
             hash: FixedState::with_seed(settings.seed),
             deadlines: BTreeSet::new(),
             last: None,
+            settled: 0,
             unread: false,
             spread_ns: 0,
             rows: VecDeque::new(),
@@ -246,7 +262,7 @@ impl<F: FnMut() -> EpochId> Meter<F> {
     /// count. A number that is not larger than the last one does not.
     pub fn passed_over(&mut self, seq: u64, t: u64) {
         if self.last.is_none_or(|(last, _)| last < seq) {
-            self.pass(seq, t, None);
+            self.pass(seq, t);
         }
     }
 
@@ -283,13 +299,24 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         }
         let known = self.find(whose);
         self.acceptable(whose, known, &event)?;
-        let before = self.pass(seq, t, known.filter(|_| event == Event::Lost));
+        self.pass(seq, t);
         match known {
-            Some(_) if event == Event::Lost => {}
-            Some(nth) => self.with(nth, |timeline, around| {
-                // QUE-id.1: the events of the queue end where those of the source did.
-                timeline.event(t, before, event, around);
-            }),
+            Some(nth) => {
+                let settled = self.settled;
+                self.with(nth, |timeline, around| match event {
+                    // QUE-id.1: the events of the queue end where those of the source did.
+                    Event::Restart => timeline.event(t, settled, event, around),
+                    Event::Lost => {
+                        timeline.lost(t);
+                        timeline.advance(t, around);
+                    }
+                    _ => {
+                        // What is told of it now is behind everything else of it.
+                        timeline.advance(t, around);
+                        timeline.event(t, settled, event, around);
+                    }
+                });
+            }
             None => {
                 if let Event::Map(mapping) = event {
                     let place = shared(whose.0, whose.1);
@@ -307,7 +334,8 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         if let Some((seq, before)) = self.last
             && t > before
         {
-            self.pass(seq, t, None);
+            self.pass(seq, t);
+            self.settle(t);
         }
     }
 
@@ -334,6 +362,8 @@ impl<F: FnMut() -> EpochId> Meter<F> {
             }
             length("interface", interface.len(), INTERFACE_OCTETS_MAX)?;
             length("queue", queue.chars().count(), QUEUE_ID_CHARS_MAX)?;
+            characters("interface", interface)?;
+            characters("queue", queue)?;
             length("method", mapping.method.len(), METHOD_OCTETS_MAX)?;
         }
         let queues_max = self.settings.queues_max;
@@ -352,11 +382,15 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         }
     }
 
-    /// The time goes on to that of an event, and what is due is completed. Before that, what is
-    /// missing is missing: of all queues where numbers are, of one where it says so. The time of
-    /// the event before is the result.
-    fn pass(&mut self, seq: u64, t: u64, lost: Option<usize>) -> u64 {
-        let Some((last, before)) = self.last.replace((seq, t)) else { return t };
+    /// The time goes on to that of an event. What is missing by the numbers is missing of all queues.
+    /// What is due is completed up to the event before, and not up to this one: that events of
+    /// another queue are missing before `t`, or that it started again, can still be told at `t`.
+    // QUE-err.3
+    fn pass(&mut self, seq: u64, t: u64) {
+        let Some((last, before)) = self.last.replace((seq, t)) else {
+            self.settled = t;
+            return;
+        };
         let missing = seq.saturating_sub(last).saturating_sub(1);
         let hole = missing > 0 || core::mem::take(&mut self.unread);
         if hole {
@@ -371,8 +405,6 @@ impl<F: FnMut() -> EpochId> Meter<F> {
             for queue in &mut self.queues {
                 queue.timeline.lost(at);
             }
-        } else if let Some(nth) = lost {
-            self.queues[nth].timeline.lost(at);
         }
         if another {
             self.counts.clocks += 1;
@@ -380,8 +412,17 @@ impl<F: FnMut() -> EpochId> Meter<F> {
                 let epoch = (self.fresh)();
                 self.with(nth, |timeline, _| timeline.another_clock(t, epoch));
             }
-            return t;
+            self.settled = t;
+            return;
         }
+        if t > before {
+            self.settle(before);
+        }
+    }
+
+    /// Everything up to `t` was told: what is due then is completed.
+    fn settle(&mut self, t: u64) {
+        self.settled = t;
         // Nothing is due at the end of all time, where sums would not fit any more.
         while let Some(&(deadline, nth)) = self.deadlines.first()
             && deadline <= t
@@ -389,12 +430,12 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         {
             self.with(nth, |timeline, around| timeline.advance(t, around));
         }
-        before
     }
 
     /// The whole source started again: its numbers and its time begin anew.
     fn restart(&mut self, seq: u64, t: u64) {
         let before = self.last.replace((seq, t)).map_or(t, |(_, before)| before);
+        self.settled = t;
         self.unread = false;
         for nth in 0..self.queues.len() {
             self.with(nth, |timeline, around| timeline.event(t, before, Event::Restart, around));
@@ -448,6 +489,11 @@ impl<F: FnMut() -> EpochId> Meter<F> {
             queue.deadline = deadline;
         }
     }
+}
+
+fn characters(what: &'static str, name: &str) -> Result<(), Refused> {
+    let bad = name.chars().find(|character| !is_yang_character(*character));
+    bad.map_or(Ok(()), |found| Err(Refused::Character { what, found }))
 }
 
 fn length(what: &'static str, found: usize, max: usize) -> Result<(), Refused> {

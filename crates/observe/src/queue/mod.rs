@@ -37,6 +37,16 @@ pub const OFFSET_NS_MAX: u64 = (1 << 53) - 1;
 /// Characters of a `queue-id`, at most.
 pub const QUEUE_ID_CHARS_MAX: usize = 128;
 
+/// Whether a character can be in a name: those of a YANG string (RFC 7950, section 14).
+pub const fn is_yang_character(character: char) -> bool {
+    let code = character as u32;
+    match code {
+        0x9 | 0xa | 0xd => true,
+        0..0x20 | 0xfdd0..=0xfdef => false,
+        _ => code & 0xfffe != 0xfffe,
+    }
+}
+
 /// Whose measurement: one queue of one interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {

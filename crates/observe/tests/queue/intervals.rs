@@ -168,6 +168,36 @@ fn a_loss_reaches_back_to_the_event_before_it() {
     assert_eq!(rows.iter().map(reason).collect::<Vec<_>>(), [Reason::CaptureGap; 5]);
 }
 
+// QUE-err.3
+#[test]
+fn losses_of_several_queues_at_one_time_all_reach_back_to_the_time_before() {
+    let mut source = source(true, true);
+    for event in [map(&[3], 0), backlog(true), gate(3, true)] {
+        source.tell_of("other", 0, event);
+    }
+    let mut rows = source.tell(3500, Event::Lost);
+    rows.extend(source.tell_of("other", 3500, Event::Lost));
+    assert_eq!(rows.iter().map(reason).collect::<Vec<_>>(), [Reason::CaptureGap; 6]);
+}
+
+// QUE-id.1
+#[test]
+fn what_was_complete_of_queues_that_start_again_ends_with_the_time_before() {
+    let mut source = source(true, true);
+    source.tell_of("other", 0, map(&[3], 0));
+    source.tell_of("other", 0, backlog(true));
+    source.tell_of("other", 0, gate(3, true));
+    source.tell(1500, backlog(true));
+    let mut rows = source.tell(5500, Event::Restart);
+    rows.extend(source.tell_of("other", 5500, Event::Restart));
+    // Each was complete up to 1500, and nothing is told of what came then.
+    let ends: Vec<(&str, u64)> = rows.iter().map(|row| (&*row.place.queue, row.end_ns())).collect();
+    for queue in ["q3", "other"] {
+        let own: Vec<u64> = ends.iter().filter(|end| end.0 == queue).map(|end| end.1).collect();
+        assert_eq!(own.last(), Some(&1500), "{ends:?}");
+    }
+}
+
 #[test]
 fn a_hole_in_the_numbers_is_a_loss_for_every_queue() {
     let mut source = source(true, true);

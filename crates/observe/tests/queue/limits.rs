@@ -104,6 +104,26 @@ fn names_and_errors_have_limits() {
     }
 }
 
+// QUE-id.2
+#[test]
+fn a_name_that_no_row_could_be_written_with_is_refused() {
+    for (queue, fits) in [
+        ("a\tb\r\n", true),
+        ("\u{e9}\u{1f600}", true),
+        ("a\u{1}", false),
+        ("\0", false),
+        ("\u{fffe}", false),
+        ("\u{1ffff}", false),
+        ("\u{fdd0}", false),
+    ] {
+        let mut source = Source::new(1000);
+        assert_eq!(source.try_tell(queue, 0, map(&[3], 0)).is_ok(), fits, "{queue:?}");
+        let subject = Subject::Queue { interface: queue, queue: "q3" };
+        let told = source.meter.told(Told { seq: 9, t: 0, subject, event: map(&[3], 0) });
+        assert_eq!(told.is_ok(), fits, "{queue:?}");
+    }
+}
+
 #[test]
 fn what_is_refused_changes_nothing_and_is_missing_afterwards() {
     let mut source = Source::new(1000);

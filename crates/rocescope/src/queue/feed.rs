@@ -169,7 +169,7 @@ impl<F: FnMut() -> EpochId> Feed<F> {
                 bad(self.counts.lines, refused.to_string());
                 return Ok(());
             }
-            Refused::Error { .. } | Refused::Name { .. } if mapping => {
+            Refused::Error { .. } | Refused::Name { .. } | Refused::Character { .. } if mapping => {
                 return Err(Over::Mapping(refused.to_string()));
             }
             // What was meant was of this queue, and is missing.

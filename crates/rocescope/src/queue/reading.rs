@@ -3,6 +3,7 @@
 
 use super::record::{self, MODULE, Malformed, own_name};
 use super::tree::{Node, shown};
+use observe::queue::is_yang_character;
 use observe::queue::row::Row;
 
 const INTERFACES: &str = "ietf-interfaces";
@@ -178,6 +179,12 @@ impl Reading {
                 return None;
             }
         };
+        if !name.chars().all(is_yang_character) {
+            self.finding(format!(
+                "interface {}, expected characters that YANG allows",
+                shown(name)
+            ));
+        }
         if expected.is_some_and(|expected| expected != name) {
             self.finding(format!("interface {}, expected the one of the target", shown(name)));
         }

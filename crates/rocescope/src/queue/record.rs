@@ -10,6 +10,7 @@ use observe::pfc::Priority;
 use observe::queue::row::{Known, Measurement, Method, Row};
 use observe::queue::{
     DURATION_NS_MAX, EpochId, OFFSET_NS_MAX, Place, Priorities, QUEUE_ID_CHARS_MAX, Reason,
+    is_yang_character,
 };
 use serde_json::{Map, Value, json};
 
@@ -126,7 +127,7 @@ impl<'a> Members<'a> {
         if !(1..=QUEUE_ID_CHARS_MAX).contains(&characters) {
             return self.fault(format!("queue-id of {characters} characters, expected {expected}"));
         }
-        if !text.chars().all(yang_character) {
+        if !text.chars().all(is_yang_character) {
             let text = shown(text);
             return self.fault(format!("queue-id {text}, expected characters that YANG allows"));
         }
@@ -337,16 +338,6 @@ fn uint64(text: &str) -> Option<u64> {
         return Some(0);
     }
     decimal.then(|| digits.parse().ok()).flatten()
-}
-
-/// The characters of a YANG string (RFC 7950, section 14).
-const fn yang_character(character: char) -> bool {
-    let code = character as u32;
-    match code {
-        0x9 | 0xa | 0xd => true,
-        0..0x20 | 0xfdd0..=0xfdef => false,
-        _ => code & 0xfffe != 0xfffe,
-    }
 }
 
 /// `yang:date-and-time`, with a leap second where one can be.

@@ -101,7 +101,7 @@ impl Served {
         let board = Arc::new(Board::new(Limits::default()));
         board.publish((0..QUEUES).map(|nth| row(nth, 1)).collect());
         let base = "https://localhost".to_owned();
-        let managed = Managed::new(board.clone(), policy(), base, push::Settings::default());
+        let managed = Managed::new(board.clone(), policy(), base, push::Settings::default(), 4);
         let managed = managed.expect("the modules load");
         let settings = ssh::Settings {
             host_key: ssh::host_key(&at("host")).expect("a key"),

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ impl Body for Answer {
 /// stops.
 async fn send(mut reader: Attached, sender: mpsc::Sender<Bytes>, mut stop: watch::Receiver<bool>) {
     loop {
-        let octets = tokio::select! {
+        let pieces = tokio::select! {
             message = reader.next() => match message {
                 Some(message) => event(&message),
                 None => return,
@@ -81,16 +82,35 @@ async fn send(mut reader: Attached, sender: mpsc::Sender<Bytes>, mut stop: watch
             () = sender.closed() => return,
             () = stopped(&mut stop) => return,
             // A comment.
-            () = sleep(KEEP_ALIVE) => Bytes::from_static(b":\n\n"),
+            () = sleep(KEEP_ALIVE) => vec![Bytes::from_static(b":\n\n")],
         };
-        if sender.send(octets).await.is_err() {
-            return;
+        for piece in pieces {
+            if sender.send(piece).await.is_err() {
+                return;
+            }
         }
     }
 }
 
-fn event(message: &Message) -> Bytes {
-    let document = message.document();
+/// Text that many streams hold at the same time.
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// An event, in pieces. What is the same for everybody is not copied.
+fn event(message: &Message) -> Vec<Bytes> {
+    let (before, shared, after) = message.pieces();
+    let is_line = |text: &str| !text.contains(['\n', '\r']);
+    if is_line(&before) && is_line(&shared) && is_line(&after) {
+        let before = Bytes::from(format!("data: {before}"));
+        let after = Bytes::from(format!("{after}\n\n"));
+        return vec![before, Bytes::from_owner(Shared(shared)), after];
+    }
+    let document = [&*before, &*shared, &*after].concat();
     let mut out = String::with_capacity(document.len() + 16);
     // A line that ends within a document does not end the event.
     for line in document.split(['\n', '\r']) {
@@ -99,5 +119,5 @@ fn event(message: &Message) -> Bytes {
         out.push('\n');
     }
     out.push('\n');
-    out.into()
+    vec![out.into()]
 }

@@ -69,8 +69,6 @@ struct Shared {
     strangers: Arc<Handshakes>,
     /// Places of the others.
     known: Arc<Semaphore>,
-    /// Answers that are made at one time.
-    answers: Semaphore,
 }
 
 /// Answers until it is told to stop.
@@ -95,7 +93,6 @@ pub(super) async fn serve(
         stop: stop.clone(),
         strangers: Handshakes::new(size(limits.connections_max)),
         known: Arc::new(Semaphore::new(places(limits.connections_max))),
-        answers: Semaphore::new(places(limits.answers_max)),
         manage,
     });
     let refused = |error| warn!("RESTCONF: no connection can be taken: {error}");
@@ -192,7 +189,11 @@ async fn answered(
             return refused(StatusCode::NOT_ACCEPTABLE, Tag::InvalidValue, what);
         }
         let found = id.parse().map_err(|_| Busy::Absent);
-        return match found.and_then(|id| shared.managed.attach(id, &user)) {
+        let attached = match found {
+            Ok(id) => shared.managed.attach(id, &user).await,
+            Err(absent) => Err(absent),
+        };
+        return match attached {
             Ok(reader) => streamed(Answer::events(reader, shared.stop.clone())),
             Err(Busy::Absent) => {
                 let what = format!("subscription {:?}, which is not there", printable(id));
@@ -232,7 +233,7 @@ async fn answered(
         accept: accept.clone(),
         body,
     };
-    let Ok(_permit) = shared.answers.acquire().await else {
+    let Some(_permit) = shared.managed.answers().await else {
         return Response::new(Answer::Whole(None));
     };
     let managed = shared.managed.clone();

@@ -3,9 +3,9 @@
 //! [`manage::push`] decides what is sent. What it knows of rows is what has gone through here, so
 //! that no update is older than the one before it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as Brief, PoisonError};
 use std::time::{Duration, Instant};
 
 use manage::access::Policy;
@@ -17,7 +17,8 @@ use manage::schema::{Definition, Schema};
 use manage::tree::Node;
 use observe::queue::Place;
 use observe::queue::row::Row;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::task::block_in_place;
 
 use super::{Facts, Managed};
 use crate::queue::board::Heard;
@@ -27,7 +28,11 @@ const SLEEP_MAX: Duration = Duration::from_secs(5);
 
 /// The subscriptions, and who waits for them.
 pub(super) struct Hub {
+    /// Whoever waits for it lets others go on meanwhile: what an interval is to everybody is written
+    /// while it is held.
     state: Mutex<State>,
+    /// Subscriptions of RESTCONF whose readers have gone.
+    left: Brief<Vec<u32>>,
     /// Something may be due earlier than was thought.
     sooner: Notify,
     /// How long a subscription may wait for its first reader.
@@ -44,8 +49,10 @@ struct State {
     interfaces: Vec<Interface>,
     /// Of RESTCONF: who reads each subscription.
     streams: HashMap<u32, Stream>,
-    /// Of NETCONF: each session and its subscriptions.
+    /// Of NETCONF: each session.
     sessions: HashMap<u32, Session>,
+    /// Of NETCONF: the session of each subscription.
+    owners: HashMap<u32, u32>,
 }
 
 struct Stream {
@@ -54,9 +61,23 @@ struct Stream {
     read: bool,
 }
 
+#[derive(Default)]
 struct Session {
     wake: Arc<Notify>,
-    subscriptions: Vec<u32>,
+    /// How many subscriptions it has.
+    subscriptions: usize,
+    /// Those that may have something to say, each once; the next first.
+    ready: VecDeque<u32>,
+}
+
+/// What there is for a session of NETCONF.
+pub enum Waiting {
+    /// A message.
+    Message(Message),
+    /// Nothing now.
+    Nothing,
+    /// Nothing, and no subscription that could say more.
+    NoSubscription,
 }
 
 /// Why a stream is not read.
@@ -84,12 +105,19 @@ impl Hub {
             interfaces: Vec::new(),
             streams: HashMap::new(),
             sessions: HashMap::new(),
+            owners: HashMap::new(),
         };
-        Self { state: Mutex::new(state), sooner: Notify::new(), unread_max: settings.suspended_max }
+        Self {
+            state: Mutex::new(state),
+            left: Brief::default(),
+            sooner: Notify::new(),
+            unread_max: settings.suspended_max,
+        }
     }
 
+    /// Not for asynchronous code, which would hold up others: that awaits `state`.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.blocking_lock()
     }
 
     /// Replaces the policy. No subscriber is told of anything between the old one and the new.
@@ -141,13 +169,22 @@ impl State {
             if let Some(stream) = self.streams.get(&id) {
                 stream.wake.notify_one();
             }
-            for session in self.sessions.values() {
-                if session.subscriptions.contains(&id) {
-                    session.wake.notify_one();
-                }
+            let owner = self.owners.get(&id);
+            if let Some(session) = owner.and_then(|owner| self.sessions.get_mut(owner)) {
+                session.has(id);
             }
         }
         done
+    }
+}
+
+impl Session {
+    /// A subscription may have something to say.
+    fn has(&mut self, id: u32) {
+        if !self.ready.contains(&id) {
+            self.ready.push_back(id);
+        }
+        self.wake.notify_one();
     }
 }
 
@@ -155,15 +192,15 @@ impl Managed {
     /// Follows the board until it is gone, and keeps time for periodic updates.
     pub async fn follow(self: Arc<Self>) {
         let mut follower = self.facts.board.follow();
-        self.again();
+        self.again().await;
         loop {
-            let due = self.advance();
+            let due = self.advance().await;
             let now = self.now().monotonic;
             let sleep = due.map_or(SLEEP_MAX, |due| due.saturating_sub(now).min(SLEEP_MAX));
             tokio::select! {
                 heard = follower.next() => match heard {
-                    Some(Heard::Batch(batch)) => self.published(&batch.rows, &batch.gone),
-                    Some(Heard::Missed(_)) => self.again(),
+                    Some(Heard::Batch(batch)) => self.published(&batch.rows, &batch.gone).await,
+                    Some(Heard::Missed(_)) => self.again().await,
                     None => return,
                 },
                 () = tokio::time::sleep(sleep) => {}
@@ -172,34 +209,46 @@ impl Managed {
         }
     }
 
-    fn published(&self, rows: &[Arc<Row>], gone: &[Arc<Place>]) {
+    async fn published(&self, rows: &[Arc<Row>], gone: &[Arc<Place>]) {
+        let mut state = self.hub.state.lock().await;
         let now = self.now();
-        let mut state = self.hub.lock();
-        for place in gone {
-            state.rows.remove(place);
-        }
-        for row in rows {
-            state.rows.insert(row.place.clone(), row.clone());
-        }
-        state.tell(&self.facts);
-        state.act(&self.facts, |subscriptions, world| {
-            subscriptions.published(rows, gone, world, now);
+        block_in_place(|| {
+            for place in gone {
+                state.rows.remove(place);
+            }
+            for row in rows {
+                state.rows.insert(row.place.clone(), row.clone());
+            }
+            state.tell(&self.facts);
+            state.act(&self.facts, |subscriptions, world| {
+                subscriptions.published(rows, gone, world, now);
+            });
         });
     }
 
     /// Takes everything from the board as it is, when rows may have gone by.
-    fn again(&self) {
+    async fn again(&self) {
+        let mut state = self.hub.state.lock().await;
         let now = self.now();
-        let latest = self.facts.board.latest();
-        let mut state = self.hub.lock();
-        state.rows = latest.iter().map(|row| (row.place.clone(), row.clone())).collect();
-        state.tell(&self.facts);
-        state.act(&self.facts, |subscriptions, world| subscriptions.missed(&latest, world, now));
+        block_in_place(|| {
+            let latest = self.facts.board.latest();
+            state.rows = latest.iter().map(|row| (row.place.clone(), row.clone())).collect();
+            state.tell(&self.facts);
+            state.act(&self.facts, |subscriptions, world| {
+                subscriptions.missed(&latest, world, now);
+            });
+        });
     }
 
-    fn advance(&self) -> Option<Duration> {
+    async fn advance(&self) -> Option<Duration> {
+        let mut state = self.hub.state.lock().await;
         let now = self.now();
-        let mut state = self.hub.lock();
+        let left =
+            std::mem::take(&mut *self.hub.left.lock().unwrap_or_else(PoisonError::into_inner));
+        for id in left {
+            state.streams.remove(&id);
+            state.subscriptions.forget(id);
+        }
         // Who never came to read will not.
         let unread: Vec<u32> = state
             .streams
@@ -211,15 +260,17 @@ impl Managed {
             state.streams.remove(&id);
             state.subscriptions.forget(id);
         }
-        state.act(&self.facts, |subscriptions, world| subscriptions.advance(world, now))
+        block_in_place(|| {
+            state.act(&self.facts, |subscriptions, world| subscriptions.advance(world, now))
+        })
     }
 
     /// Begins to read a subscription of RESTCONF.
     ///
     /// # Errors
     /// Why it is not read.
-    pub fn attach(self: &Arc<Self>, id: u32, user: &str) -> Result<Attached, Busy> {
-        let mut state = self.hub.lock();
+    pub async fn attach(self: &Arc<Self>, id: u32, user: &str) -> Result<Attached, Busy> {
+        let mut state = self.hub.state.lock().await;
         let (caller, _) = state.subscriptions.owner(id).ok_or(Busy::Absent)?;
         if *caller.user != *user || caller.transport != Transport::Restconf {
             return Err(Busy::Absent);
@@ -233,49 +284,67 @@ impl Managed {
     }
 
     /// A session of NETCONF begins: what wakes it when something is to be sent.
-    pub fn session_wakes(&self, id: u32) -> Arc<Notify> {
-        let wake = Arc::new(Notify::new());
-        let session = Session { wake: wake.clone(), subscriptions: Vec::new() };
-        self.hub.lock().sessions.insert(id, session);
+    pub async fn session_wakes(&self, id: u32) -> Arc<Notify> {
+        let session = Session::default();
+        let wake = session.wake.clone();
+        self.hub.state.lock().await.sessions.insert(id, session);
         wake
     }
 
-    /// The next message for a session of NETCONF.
-    pub fn take_for_session(&self, session: u32) -> Option<Message> {
+    /// The next message for a session of NETCONF. Its subscriptions take turns.
+    pub async fn take_for_session(&self, number: u32) -> Waiting {
+        let mut state = self.hub.state.lock().await;
+        let state = &mut *state;
         let now = self.now();
-        let mut state = self.hub.lock();
-        let ids = state.sessions.get(&session)?.subscriptions.clone();
-        for id in ids {
-            let message =
-                state.act(&self.facts, |subscriptions, world| subscriptions.take(id, world, now));
-            if message.is_some() {
-                return message;
+        while let Some(session) = state.sessions.get_mut(&number) {
+            let Some(id) = session.ready.pop_front() else {
+                let none = session.subscriptions == 0;
+                return if none { Waiting::NoSubscription } else { Waiting::Nothing };
+            };
+            let message = state.take(&self.facts, id, now);
+            let over = state.subscriptions.over(id);
+            if over {
+                state.owners.remove(&id);
             }
-            if state.subscriptions.over(id)
-                && let Some(session) = state.sessions.get_mut(&session)
-            {
-                session.subscriptions.retain(|other| *other != id);
+            let Some(session) = state.sessions.get_mut(&number) else { break };
+            if over {
+                session.subscriptions = session.subscriptions.saturating_sub(1);
+                session.ready.retain(|other| *other != id);
             }
+            let Some(message) = message else { continue };
+            if !over && !session.ready.contains(&id) {
+                session.ready.push_back(id);
+            }
+            return Waiting::Message(message);
         }
-        None
+        Waiting::NoSubscription
     }
 
     /// A session of NETCONF has ended, and its subscriptions with it.
-    pub fn session_leaves(&self, id: u32) {
-        let mut state = self.hub.lock();
+    pub async fn session_leaves(&self, id: u32) {
+        let mut state = self.hub.state.lock().await;
         state.sessions.remove(&id);
+        state.owners.retain(|_, owner| *owner != id);
         state.subscriptions.closed(Transport::Netconf(id));
     }
 
-    fn take(&self, id: u32) -> Result<Option<Message>, Over> {
-        let now = self.now();
-        let mut state = self.hub.lock();
-        let message =
-            state.act(&self.facts, |subscriptions, world| subscriptions.take(id, world, now));
+    async fn take(&self, id: u32) -> Result<Option<Message>, Over> {
+        let mut state = self.hub.state.lock().await;
+        let message = state.take(&self.facts, id, self.now());
         match message {
             None if state.subscriptions.over(id) => Err(Over),
             message => Ok(message),
         }
+    }
+}
+
+impl State {
+    /// The next message of a subscription.
+    fn take(&mut self, facts: &Facts, id: u32, now: Now) -> Option<Message> {
+        let whole = self.subscriptions.goes_on(id);
+        let mut take =
+            || self.act(facts, |subscriptions, world| subscriptions.take(id, world, now));
+        if whole { block_in_place(take) } else { take() }
     }
 }
 
@@ -287,7 +356,7 @@ impl Attached {
     /// future loses nothing.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
-            match self.managed.take(self.id) {
+            match self.managed.take(self.id).await {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => self.wake.notified().await,
                 Err(Over) => return None,
@@ -298,9 +367,9 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let mut state = self.managed.hub.lock();
-        state.streams.remove(&self.id);
-        state.subscriptions.forget(self.id);
+        let hub = &self.managed.hub;
+        hub.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+        hub.sooner.notify_one();
     }
 }
 
@@ -324,8 +393,9 @@ impl Operations for Managed {
                 }
                 Transport::Netconf(number) => {
                     if let Some(session) = state.sessions.get_mut(&number) {
-                        session.subscriptions.push(id);
-                        session.wake.notify_one();
+                        session.subscriptions = session.subscriptions.saturating_add(1);
+                        session.has(id);
+                        state.owners.insert(id, number);
                     }
                 }
             }

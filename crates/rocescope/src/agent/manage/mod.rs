@@ -24,15 +24,18 @@ use manage::schema::{Definition, Module, Schema};
 use manage::tree::Node;
 use manage::{library, restconf};
 use observe::queue::row::Row;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::queue::board::Board;
-use hub::{Attached, Busy};
+use hub::{Attached, Busy, Waiting};
 pub use open::{Opened, open, refusals};
 
 /// Everything that is served, and to whom.
 pub struct Managed {
     facts: Facts,
     hub: hub::Hub,
+    /// Answers that are made at one time, whatever the way in.
+    answers: Semaphore,
 }
 
 /// All of the datastore but the subscriptions, which read it themselves.
@@ -55,7 +58,7 @@ struct Facts {
 }
 
 impl Managed {
-    /// Serves what a board has.
+    /// Serves what a board has, with so many answers made at one time.
     ///
     /// # Errors
     /// The YANG modules do not load, in a line.
@@ -64,6 +67,7 @@ impl Managed {
         policy: Policy,
         base: String,
         settings: push::Settings,
+        answers_max: usize,
     ) -> Result<Arc<Self>, String> {
         let schema = Schema::get().map_err(|error| error.to_string())?;
         let since: Box<str> = stamp(SystemTime::now()).into();
@@ -79,12 +83,19 @@ impl Managed {
             denied: AtomicU32::new(0),
             denied_notifications: AtomicU32::new(0),
         };
-        Ok(Arc::new(Self { facts, hub: hub::Hub::new(schema, settings) }))
+        let answers = Semaphore::new(answers_max.min(Semaphore::MAX_PERMITS));
+        Ok(Arc::new(Self { facts, hub: hub::Hub::new(schema, settings), answers }))
     }
 
     /// The modules.
     pub fn schema(&self) -> &'static Schema {
         self.facts.schema
+    }
+
+    /// Waits until one more answer may be made, and holds its place. None where nothing is answered
+    /// any more.
+    pub async fn answers(&self) -> Option<SemaphorePermit<'_>> {
+        self.answers.acquire().await.ok()
     }
 
     /// Who may read what, now.
@@ -173,7 +184,7 @@ pub struct At<'a> {
 
 impl Datastore for At<'_> {
     fn top(&self, definition: &'static Definition) -> Option<Node> {
-        let Managed { facts, hub } = self.managed;
+        let Managed { facts, hub, .. } = self.managed;
         let found = hub.top(definition);
         found.or_else(|| facts.with_rows(definition, &facts.board.latest(), self.base))
     }

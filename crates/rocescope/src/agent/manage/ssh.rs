@@ -26,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::Managed;
+use super::{Managed, Waiting};
 use crate::collector::admission::{Handshake, Handshakes};
 use crate::config::printable;
 use crate::serve::paced::Paced;
@@ -400,7 +400,7 @@ async fn session(
     let (session, hello) = Session::new(managed.schema(), user, id, limits);
     let kill = Arc::new(Notify::new());
     shared.kills().insert(id, kill.clone());
-    let wake = managed.session_wakes(id);
+    let wake = managed.session_wakes(id).await;
     managed.session_began(id, user, &peer.ip().to_canonical().to_string());
     let mut running = Running {
         shared,
@@ -422,7 +422,7 @@ async fn session(
         tracing::info!("NETCONF session {id} of {user} at {peer}: {}", printable(&why));
     }
     managed.session_counted(id, running.session.counts());
-    managed.session_leaves(id);
+    managed.session_leaves(id).await;
     managed.session_ended(id, in_order);
     shared.kills().remove(&id);
     _ = writer.shutdown().await;
@@ -446,9 +446,9 @@ struct Running<'a, R, W> {
     ahead: Vec<u8>,
     /// Nothing more comes.
     gone: bool,
-    /// It has or had a subscription, and may be silent.
+    /// It has a subscription, and may be silent.
     subscribed: bool,
-    /// When it last asked for something.
+    /// When it last asked for something, or had its last subscription.
     since: Instant,
 }
 
@@ -508,7 +508,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Running<'_, R, W> {
                     return Err(Ended::Dropped(end.to_string()));
                 }
             };
-            let (reply, then) = self.reply(&request);
+            let (reply, then) = self.reply(&request).await?;
             self.send(&reply).await?;
             self.since = Instant::now();
             if then == Then::Close {
@@ -526,9 +526,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Running<'_, R, W> {
         }
     }
 
-    fn reply(&mut self, request: &str) -> (Vec<u8>, Then) {
+    async fn reply(&mut self, request: &str) -> Result<(Vec<u8>, Then), Ended> {
         let Self { shared, session, id, .. } = self;
         let managed = &shared.managed;
+        let Some(_permit) = managed.answers().await else {
+            return Err(Ended::Dropped("nothing is answered any more".into()));
+        };
         let policy = managed.policy();
         let access = policy.access(&session.caller().user);
         let kill = |other: u32| match shared.kills().get(&other) {
@@ -549,17 +552,29 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Running<'_, R, W> {
             session.answer(request, &world)
         });
         managed.session_counted(*id, session.counts());
-        answered
+        Ok(answered)
     }
 
     /// Sends what waits of its subscriptions.
     async fn notify(&mut self) -> Result<(), Ended> {
-        self.subscribed = true;
-        while let Some(message) = self.shared.managed.take_for_session(self.id) {
+        loop {
+            let message = match self.shared.managed.take_for_session(self.id).await {
+                Waiting::Message(message) => message,
+                Waiting::Nothing => {
+                    self.subscribed = true;
+                    return Ok(());
+                }
+                Waiting::NoSubscription => {
+                    if std::mem::take(&mut self.subscribed) {
+                        self.since = Instant::now();
+                    }
+                    return Ok(());
+                }
+            };
+            self.subscribed = true;
             let octets = self.session.notification_text(&message.time(), &message.content());
             self.send(&octets).await?;
         }
-        Ok(())
     }
 
     async fn send(&mut self, octets: &[u8]) -> Result<(), Ended> {

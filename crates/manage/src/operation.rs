@@ -49,6 +49,15 @@ pub struct View<'a> {
 impl View<'_> {
     /// The top-level nodes that are wanted, as far as the user may read them.
     pub fn top(&self, store: Store, wanted: impl Fn(&Definition) -> bool) -> Vec<Node> {
+        self.top_of(store, wanted).0
+    }
+
+    /// The same, and whether that is all of them that there is.
+    pub fn top_of(
+        &self,
+        store: Store,
+        wanted: impl Fn(&Definition) -> bool,
+    ) -> (Vec<Node>, bool) {
         let found = self
             .schema
             .data()
@@ -63,7 +72,7 @@ impl View<'_> {
             Store::Operational => found,
             Store::Running => which(found, Which::Config),
         };
-        self.access.readable(found)
+        self.access.readable_of(found)
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! A user without a rule has access to nothing ([`Policy::default`]): the module's own default for
 //! reading would be to permit. A node that may not be read is left out with all that is in it, in
-//! every way in, so that it cannot be told from one that is not there.
+//! every way in, so that it cannot be told from one that is not there. So is an entry of a list one
+//! of whose keys may not be read: without its name it would be nothing.
 // QUE-sec.1
 
 mod path;
@@ -210,23 +211,30 @@ impl Access<'_> {
 
     /// Of these top-level nodes, what may be read.
     pub fn readable(&self, top: Vec<Node>) -> Vec<Node> {
-        let mut path = Vec::new();
-        self.pruned(top, &mut path)
+        self.readable_of(top).0
     }
 
-    fn pruned(&self, nodes: Vec<Node>, path: &mut Vec<Here>) -> Vec<Node> {
+    /// The same, and whether that is all of it.
+    pub fn readable_of(&self, top: Vec<Node>) -> (Vec<Node>, bool) {
+        let mut whole = true;
+        let kept = self.pruned(top, &mut Vec::new(), &mut whole);
+        (kept, whole)
+    }
+
+    fn pruned(&self, nodes: Vec<Node>, path: &mut Vec<Here>, whole: &mut bool) -> Vec<Node> {
         nodes
             .into_iter()
             .filter_map(|mut node| {
                 path.push(Here::of(&node));
-                let kept = self.may_read(path).then(|| {
-                    if let Content::Inner(children) = &mut node.content {
-                        *children = self.pruned(std::mem::take(children), path);
-                    }
-                    node
-                });
+                let mut kept = self.may_read(path);
+                if kept && let Content::Inner(children) = &mut node.content {
+                    *children = self.pruned(std::mem::take(children), path, whole);
+                    let definition = node.definition;
+                    kept = definition.keys().iter().all(|key| node.leaf(key).is_some());
+                }
                 path.pop();
-                kept
+                *whole &= kept;
+                kept.then_some(node)
             })
             .collect()
     }

@@ -15,8 +15,38 @@ use crate::schema::Schema;
 use crate::select::{Filter, Path, Step};
 use crate::tree::{Builder, Node};
 
-/// What has changed while it was not sent: the latest row of each queue; none of one that is gone.
-pub(super) type Dampened = BTreeMap<Arc<Place>, Option<Arc<Row>>>;
+/// What has changed of each queue while it was not sent.
+pub(super) type Dampened = BTreeMap<Arc<Place>, Held>;
+
+/// A change that is not sent yet.
+pub(super) struct Held {
+    /// The latest row; none of a queue that is gone.
+    pub row: Option<Arc<Row>>,
+    /// The queue was there before the first change that was held back.
+    pub was: bool,
+}
+
+/// Holds back a batch. `known` has the queues that there were before its rows and behind what is
+/// gone.
+pub(super) fn hold(
+    dampened: &mut Dampened,
+    rows: &[Arc<Row>],
+    gone: &[Arc<Place>],
+    known: &BTreeSet<Arc<Place>>,
+) {
+    for place in gone {
+        dampened.entry(place.clone()).or_insert(Held { row: None, was: true }).row = None;
+    }
+    for row in rows {
+        let held = dampened.entry(row.place.clone());
+        held.or_insert_with(|| Held { row: None, was: known.contains(&row.place) }).row =
+            Some(row.clone());
+    }
+    if !gone.is_empty() {
+        // What came and went in between never was.
+        dampened.retain(|_, held| held.was || held.row.is_some());
+    }
+}
 
 /// A batch, and how it was written so far.
 pub(super) struct Changes<'a> {
@@ -176,9 +206,10 @@ impl<'a> Changes<'a> {
 /// Whether the same changes wait for two subscribers.
 pub(super) fn is_same(one: &Dampened, other: &Dampened) -> bool {
     one.len() == other.len()
-        && one.iter().zip(other).all(|((place, row), (other_place, other_row))| {
+        && one.iter().zip(other).all(|((place, held), (other_place, other_held))| {
             place == other_place
-                && match (row, other_row) {
+                && held.was == other_held.was
+                && match (&held.row, &other_held.row) {
                     (Some(row), Some(other)) => Arc::ptr_eq(row, other),
                     (None, None) => true,
                     _ => false,

@@ -63,17 +63,28 @@ impl Message {
 
     /// The whole document of RESTCONF (RFC 8040, section 6.4; RFC 8650).
     pub fn document(&self) -> String {
+        let (before, shared, after) = self.pieces();
+        [&*before, &*shared, &*after].concat()
+    }
+
+    /// The same in three pieces, of which the one in the middle, by far the longest, is shared with
+    /// everybody who gets it.
+    pub fn pieces(&self) -> (String, Arc<str>, String) {
         let Text { encoding, before, shared, after } = &self.text;
         let time = self.time();
-        match encoding {
-            Encoding::Json => format!(
-                "{{\"ietf-restconf:notification\":{{\"eventTime\":\"{time}\",{before}{shared}{after}}}}}"
+        let (before, after) = match encoding {
+            Encoding::Json => (
+                format!("{{\"ietf-restconf:notification\":{{\"eventTime\":\"{time}\",{before}"),
+                format!("{after}}}}}"),
             ),
-            Encoding::Xml => format!(
-                "<notification xmlns=\"{ENVELOPE}\"><eventTime>{time}</eventTime>\
-                 {before}{shared}{after}</notification>"
+            Encoding::Xml => (
+                format!(
+                    "<notification xmlns=\"{ENVELOPE}\"><eventTime>{time}</eventTime>{before}"
+                ),
+                format!("{after}</notification>"),
             ),
-        }
+        };
+        (before, shared.clone(), after)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::schema::{Definition, Schema};
 use crate::select::Filter;
 use crate::tree::Node;
 
-use change::{Changes, Dampened};
+use change::{Changes, Dampened, Held};
 pub use message::{Message, Text, stamp};
 use request::Trigger;
 
@@ -111,12 +111,25 @@ struct Subscription {
 }
 
 /// Everything that is selected for some subscribers, as text.
-struct Whole<'a> {
+struct Written<'a> {
     access: Access<'a>,
     filter: Option<Filter>,
     encoding: Encoding,
     rows_only: bool,
     text: Arc<str>,
+}
+
+/// Everything that there is: the subscriptions too, as in every other way in.
+struct Whole<'a> {
+    subscriptions: &'a Subscriptions,
+    datastore: &'a dyn Datastore,
+}
+
+impl Datastore for Whole<'_> {
+    fn top(&self, definition: &'static Definition) -> Option<Node> {
+        let own = self.subscriptions.top(definition, None);
+        own.or_else(|| self.datastore.top(definition))
+    }
 }
 
 /// All subscriptions.
@@ -314,7 +327,6 @@ impl Subscriptions {
         let gone: Vec<Arc<Place>> =
             gone.iter().filter(|place| self.known.remove(*place)).cloned().collect();
         let mut changes = Changes::new(self.schema, world, rows, &gone, &self.known);
-        self.known.extend(rows.iter().map(|row| row.place.clone()));
         let ids: Vec<u32> = self.all.keys().copied().collect();
         for id in ids {
             let Some(found) = self.all.get_mut(&id) else { continue };
@@ -324,10 +336,7 @@ impl Subscriptions {
                 continue;
             }
             if found.due.is_some() {
-                found.dampened.extend(gone.iter().map(|place| (place.clone(), None)));
-                found
-                    .dampened
-                    .extend(rows.iter().map(|row| (row.place.clone(), Some(row.clone()))));
+                change::hold(&mut found.dampened, rows, &gone, &self.known);
                 continue;
             }
             let Some(body) = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding)
@@ -341,6 +350,7 @@ impl Subscriptions {
             }
             self.send(id, text, now);
         }
+        self.known.extend(rows.iter().map(|row| row.place.clone()));
     }
 
     /// Others may read from now on: a subscription whose user may not receive its notifications any
@@ -424,13 +434,14 @@ impl Subscriptions {
             }
         }
         for (dampened, ids) in groups {
-            let rows: Vec<Arc<Row>> = dampened.values().flatten().cloned().collect();
-            let gone: Vec<Arc<Place>> = dampened
-                .iter()
-                .filter(|(_, row)| row.is_none())
-                .map(|(place, _)| place.clone())
-                .collect();
-            let mut changes = Changes::new(self.schema, world, &rows, &gone, &self.known);
+            let rows: Vec<Arc<Row>> =
+                dampened.values().filter_map(|held| held.row.clone()).collect();
+            let places = |is: fn(&Held) -> bool| {
+                dampened.iter().filter(move |(_, held)| is(held)).map(|(place, _)| place.clone())
+            };
+            let gone: Vec<Arc<Place>> = places(|held| held.row.is_none()).collect();
+            let known = places(|held| held.was).collect();
+            let mut changes = Changes::new(self.schema, world, &rows, &gone, &known);
             for id in ids {
                 let Some(found) = self.all.get_mut(&id) else { continue };
                 let body = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding);
@@ -468,20 +479,20 @@ impl Subscriptions {
 
     /// Sends everything that is selected, as it is now.
     fn update(&mut self, ids: &[u32], world: &World<'_>, now: Now, incomplete: bool) {
-        let mut written: Vec<Whole<'_>> = Vec::new();
+        let mut written: Vec<Written<'_>> = Vec::new();
         for id in ids {
             let Some(found) = self.all.get(id) else { continue };
             let rows_only = found.trigger.on_change();
             let access = world.policy.access(&found.caller.user);
-            let known = written.iter().find(|whole| {
-                whole.encoding == found.encoding
-                    && whole.rows_only == rows_only
-                    && whole.filter == found.filter
-                    && whole.access.is_like(&access)
+            let known = written.iter().find(|known| {
+                known.encoding == found.encoding
+                    && known.rows_only == rows_only
+                    && known.filter == found.filter
+                    && known.access.is_like(&access)
             });
-            let contents = known.map(|whole| whole.text.clone()).unwrap_or_else(|| {
-                let view =
-                    View { schema: self.schema, datastore: world.datastore, access: &access };
+            let contents = known.map(|known| known.text.clone()).unwrap_or_else(|| {
+                let datastore = Whole { subscriptions: self, datastore: world.datastore };
+                let view = View { schema: self.schema, datastore: &datastore, access: &access };
                 let filter = found.filter.as_ref();
                 let top = view.top(Store::Operational, |definition| {
                     (!rows_only || &*definition.name == "interfaces")
@@ -493,7 +504,7 @@ impl Subscriptions {
                     Some(filter) => filter.of(self.schema, top, None).unwrap_or_default(),
                 };
                 let text = message::contents(self.schema, found.encoding, &nodes);
-                written.push(Whole {
+                written.push(Written {
                     access,
                     filter: found.filter.clone(),
                     encoding: found.encoding,
@@ -540,6 +551,13 @@ impl Subscriptions {
             found.push(Message { text, wall: now.wall, counted: true });
         }
         self.ready.insert(id);
+    }
+
+    /// Whether taking the next message makes the whole anew first, which takes its time.
+    pub fn goes_on(&self, id: u32) -> bool {
+        self.all.get(&id).is_some_and(|found| {
+            found.waiting.is_empty() && matches!(found.condition, Condition::Suspended(_))
+        })
     }
 
     /// The next message for a subscriber; none where nothing waits. A subscription that was suspended

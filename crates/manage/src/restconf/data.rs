@@ -33,7 +33,8 @@ pub(super) fn read(
         .map_err(|error| Refused::bad(error.to_string()))?;
     let encoding = encoding(request)?;
     let first = path.0.first().map(|step| step.definition);
-    let top = service.view.top(store, |definition| first.is_none_or(|first| first.is(definition)));
+    let (top, seen_whole) =
+        service.view.top_of(store, |definition| first.is_none_or(|first| first.is(definition)));
     let top = if path.0.is_empty() { top } else { path.only(top) };
     let top = select::defaults(schema, top, parameters.defaults)
         .map_err(|error| Refused::bad(error.to_string()))?;
@@ -46,7 +47,8 @@ pub(super) fn read(
             .ok_or_else(|| Refused::absent(format!("{path}, which is not there")))?;
         one(service, node, &parameters, fields.as_ref(), encoding)
     };
-    Ok(validated(service, request, Response::text(200, media::name(encoding), body)))
+    let response = Response::text(200, media::name(encoding), body);
+    Ok(validated(service, request, response, seen_whole))
 }
 
 /// A node with what of it is configuration or state; none where a leaf is neither.
@@ -124,15 +126,20 @@ fn whole(
 }
 
 /// The response with its validators, or 304 where the client has it already (RFC 9110, section 13).
-fn validated(service: &Service<'_>, request: &Request<'_>, response: Response) -> Response {
+fn validated(
+    service: &Service<'_>,
+    request: &Request<'_>,
+    response: Response,
+    seen_whole: bool,
+) -> Response {
     // Of what is in it: it has to differ by user, by encoding and by what was asked for.
     let mut hasher = foldhash::fast::FixedState::default().build_hasher();
     hasher.write(&response.body);
     let tag = format!("\"{:016x}\"", hasher.finish());
     // A date has whole seconds. It is told only once its second is over: nothing more can happen in
-    // it then.
+    // it then. To one who does not see all of it, it would tell of the rest.
     let modified = seconds(service.modified);
-    let over = modified < seconds(service.now);
+    let over = seen_whole && modified < seconds(service.now);
     let unchanged = match (request.if_none_match, request.if_modified_since) {
         (Some(tags), _) => tags.split(',').any(|found| {
             let found = found.trim();

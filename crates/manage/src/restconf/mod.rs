@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use crate::error::{Layer, OperationError, Tag, write_json, write_xml};
 use crate::operation::{Caller, Operations, Store, View};
 use crate::read::Encoding;
-use crate::schema::{Module, Schema};
+use crate::schema::{Definition, Module, Schema};
 use crate::tree::{Builder, Node};
 
 pub use media::accepted;
@@ -198,7 +198,7 @@ fn answered(service: &Service<'_>, request: &Request<'_>) -> Result<Response, Re
         ("operations", None) => reading(request, || operations::list(service, request)),
         ("operations", Some(name)) => operations::call(service, request, name),
         ("yang-library-version", None) => reading(request, || version(service, request)),
-        ("schema", Some(name)) => reading(request, || text(service.view.schema, name)),
+        ("schema", Some(name)) => reading(request, || text(service, name)),
         _ => Err(Refused::absent(format!("{}, which is no resource of this API", request.path))),
     }
 }
@@ -282,20 +282,30 @@ pub fn location(base: &str, module: &Module) -> String {
     format!("{base}{ROOT}/schema/{}@{}.yang", module.name, module.revision)
 }
 
-fn text(schema: &Schema, name: &str) -> Result<Response, Refused> {
+/// The text of a module, for who may read where it is: in either form of the library.
+// QUE-sec.1
+fn text(service: &Service<'_>, name: &str) -> Result<Response, Refused> {
     let found = name
         .strip_suffix(".yang")
         .and_then(|name| name.split_once('@'))
         .and_then(|(name, revision)| {
-            schema
-                .modules()
-                .iter()
-                .find(|module| *module.name == *name && *module.revision == *revision)
+            let modules = service.view.schema.modules();
+            modules.iter().find(|found| *found.name == *name && *found.revision == *revision)
+        })
+        .filter(|module| {
+            let library = |top: &Definition| *top.module.name == *"ietf-yang-library";
+            let told = location(service.base, module);
+            tells(&service.view.top(Store::Operational, library), &told)
         })
         .and_then(|module| module.text);
     let found =
         found.ok_or_else(|| Refused::absent(format!("module {name}, which is not here")))?;
     Ok(Response::text(200, "application/yang", found.to_owned()))
+}
+
+/// Whether a leaf of these trees says this.
+fn tells(nodes: &[Node], value: &str) -> bool {
+    nodes.iter().any(|node| node.text() == Some(value) || tells(node.children(), value))
 }
 
 /// Capabilities of RFC 8040, section 9.1.1, and RFC 8527.

@@ -62,6 +62,21 @@ fn a_node_whose_parent_may_not_be_read_is_not_reached() {
 }
 
 #[test]
+fn an_entry_whose_key_may_not_be_read_is_not_there() {
+    let queue = "/ietf-interfaces:interfaces/interface/\
+                 ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue";
+    for (leaf, queues) in [("queue-id", 0), ("interval-id", 3)] {
+        let nameless = policy(vec![
+            rule("key", data(&format!("{queue}/{leaf}")), Action::Deny),
+            rule("rest", Subject::All, Action::Permit),
+        ]);
+        let seen = read(&nameless.access("alice"));
+        assert_eq!(seen.matches("\"epoch-id\"").count(), queues, "{seen}");
+        assert!(seen.contains("Ethernet1/1") && !seen.contains(leaf), "{seen}");
+    }
+}
+
+#[test]
 fn a_rule_of_a_module_is_about_its_own_nodes() {
     let mut only = rule("plain", Subject::All, Action::Permit);
     only.module = Some("ietf-interfaces".into());

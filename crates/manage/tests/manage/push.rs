@@ -442,6 +442,56 @@ fn dampened_changes_come_as_the_last_of_each() {
     assert_eq!(edits_of(&mut scene, id).len(), 1);
 }
 
+// QUE-pub.1
+#[test]
+fn a_queue_that_came_while_it_was_dampened_is_created_and_one_that_also_went_never_was() {
+    let trigger = json!({"ietf-yang-push:on-change": {"dampening-period": 100}});
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("alice", trigger, json!({})).expect("established");
+    scene.all(id);
+    let place = |queue| Arc::new(row("e1", queue, 1)).place.clone();
+    let gone = |scene: &mut Scene, queue| {
+        let gone = [place(queue)];
+        scene.with(|subscriptions, world, now| subscriptions.published(&[], &gone, world, now));
+    };
+    for interval in 1..=2 {
+        scene.publish(["new", "short"].map(|queue| Arc::new(row("e1", queue, interval))).to_vec());
+    }
+    gone(&mut scene, "short");
+    // One that was there goes and comes again; another one goes.
+    gone(&mut scene, "q3");
+    scene.publish(vec![Arc::new(row("e1", "q3", 2))]);
+    let away = [Arc::new(row("e2", "q3", 1)).place.clone()];
+    scene.with(|subscriptions, world, now| subscriptions.published(&[], &away, world, now));
+    scene.later(1000);
+    let mut told: Vec<(String, String)> = edits_of(&mut scene, id)
+        .iter()
+        .map(|edit| {
+            let text = |name: &str| edit[name].as_str().expect("text").to_owned();
+            (text("operation"), text("target").rsplit_once('=').expect("a key").1.to_owned())
+        })
+        .collect();
+    told.sort();
+    let expected = [("create", "new"), ("delete", "q3"), ("replace", "q3")];
+    assert_eq!(told, expected.map(|(operation, queue)| (operation.into(), queue.into())));
+    // From then on it is one that was there.
+    scene.publish(vec![Arc::new(row("e1", "new", 3))]);
+    scene.later(1000);
+    assert_eq!(edits_of(&mut scene, id)[0]["operation"], "replace");
+}
+
+// QUE-sec.1
+#[test]
+fn everything_at_times_has_the_subscriptions_too_as_reading_has() {
+    let mut scene = Scene::new(Settings::default());
+    let id = scene.establish("alice", periodic(100), json!({})).expect("established");
+    let first = scene.next(id).expect("an update").to_string();
+    assert!(first.contains("ietf-subscribed-notifications:subscriptions"), "{first}");
+    let id = scene.establish("carol", periodic(100), json!({})).expect("established");
+    let first = scene.next(id).expect("an update").to_string();
+    assert!(!first.contains("ietf-subscribed-notifications:subscriptions"), "{first}");
+}
+
 #[test]
 fn a_subscriber_that_does_not_read_is_suspended_and_then_gets_everything() {
     let settings = Settings { waiting_octets_max: 4000, ..Settings::default() };

@@ -405,6 +405,21 @@ fn what_has_not_changed_is_not_sent_again() {
     // Another user sees something else under another tag.
     let carol = ask_as("carol", &Request { method: "GET", path, ..Request::default() }, before);
     assert_ne!(carol.header("etag"), Some(tag));
+    // When something was published that she does not see is not told to her either.
+    assert_eq!(carol.header("last-modified"), None);
+}
+
+// QUE-sec.1
+#[test]
+fn the_text_of_a_module_is_for_who_may_read_where_it_is() {
+    let module = schema().module("ietf-interfaces").expect("there");
+    let path = format!("/restconf/schema/{}@{}.yang", module.name, module.revision);
+    let ask = |user: &str| {
+        let request = Request { method: "GET", path: &path, ..Request::default() };
+        ask_as(user, &request, Duration::from_secs(NOW - 100))
+    };
+    assert_eq!(ask("alice").header("content-type"), Some("application/yang"));
+    assert_eq!(ask("carol").status, 404);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Trees as JSON (RFC 7951).
 
 use crate::schema::{Definition, Kind, Type};
-use crate::tree::{Content, Node};
+use crate::tree::{Any, Content, Node};
 
 /// An object with these top-level nodes, each name with its module.
 pub fn object(nodes: &[Node]) -> String {
@@ -65,16 +65,67 @@ fn content(out: &mut String, node: &Node) {
         Content::Inner(children) => {
             write_object(out, children, Some(&node.definition.module.name));
         }
-        Content::Any(nodes) => write_object(out, nodes, None),
-        Content::Value(value) => match node.definition.kind {
-            Kind::Leaf(Type::Number | Type::Boolean)
-            | Kind::LeafList(Type::Number | Type::Boolean) => {
-                out.push_str(value);
-            }
-            Kind::Leaf(Type::Empty) | Kind::LeafList(Type::Empty) => out.push_str("[null]"),
-            _ => text(out, value),
-        },
+        Content::Any(nodes) => any(out, nodes, None),
+        Content::Value(text) => value(out, &node.definition.kind, text),
     }
+}
+
+fn value(out: &mut String, kind: &Kind, value: &str) {
+    match kind {
+        Kind::Leaf(Type::Number | Type::Boolean) | Kind::LeafList(Type::Number | Type::Boolean) => {
+            out.push_str(value)
+        }
+        Kind::Leaf(Type::Empty) | Kind::LeafList(Type::Empty) => out.push_str("[null]"),
+        _ => text(out, value),
+    }
+}
+
+/// `anydata`. Where nobody knows what it is, values are strings, what is empty an object, and what
+/// comes more than once a list.
+fn any(out: &mut String, nodes: &[Any], within: Option<&str>) {
+    out.push('{');
+    for (nth, node) in nodes.iter().enumerate() {
+        let is_like = |other: &&Any| other.module == node.module && other.name == node.name;
+        if nodes.iter().take(nth).any(|other| is_like(&other)) {
+            continue;
+        }
+        if nth > 0 {
+            out.push(',');
+        }
+        match within == Some(&node.module) {
+            true => text(out, &node.name),
+            false => text(out, &format!("{}:{}", node.module, node.name)),
+        }
+        out.push(':');
+        let alike: Vec<&Any> = nodes.iter().filter(is_like).collect();
+        let many = alike.len() > 1 || node.definition.is_some_and(Definition::many);
+        if many {
+            out.push('[');
+        }
+        for (nth, node) in alike.iter().enumerate() {
+            if nth > 0 {
+                out.push(',');
+            }
+            match node.definition.map(|definition| &definition.kind) {
+                // Nobody has looked whether it has a value of its type.
+                Some(kind @ (Kind::Leaf(_) | Kind::LeafList(_)))
+                    if serde_json::from_str::<serde_json::Number>(&node.text).is_ok()
+                        || matches!(&*node.text, "true" | "false") =>
+                {
+                    value(out, kind, &node.text);
+                }
+                Some(Kind::Leaf(_) | Kind::LeafList(_)) => text(out, &node.text),
+                None if node.children.is_empty() && !node.text.is_empty() => {
+                    text(out, &node.text);
+                }
+                _ => any(out, &node.children, Some(&node.module)),
+            }
+        }
+        if many {
+            out.push(']');
+        }
+    }
+    out.push('}');
 }
 
 /// A JSON string.

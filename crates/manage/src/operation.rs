@@ -53,11 +53,7 @@ impl View<'_> {
     }
 
     /// The same, and whether that is all of them that there is.
-    pub fn top_of(
-        &self,
-        store: Store,
-        wanted: impl Fn(&Definition) -> bool,
-    ) -> (Vec<Node>, bool) {
+    pub fn top_of(&self, store: Store, wanted: impl Fn(&Definition) -> bool) -> (Vec<Node>, bool) {
         let found = self
             .schema
             .data()

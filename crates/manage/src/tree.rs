@@ -22,8 +22,27 @@ pub enum Content {
     Inner(Vec<Node>),
     /// Of a leaf, or of one value of a leaf-list: the value in its canonical form.
     Value(Box<str>),
-    /// Of `anydata`: top-level nodes of any module.
-    Any(Vec<Node>),
+    /// Of `anydata`: whatever somebody sent.
+    Any(Vec<Any>),
+}
+
+/// A piece of `anydata`: an element whose definition need not be known here.
+#[derive(Clone, Debug)]
+pub struct Any {
+    /// What it is, where that is known.
+    pub definition: Option<&'static Definition>,
+    /// The name of its module; its namespace where no module has it.
+    pub module: Box<str>,
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Prefixes that its value may have, with their namespaces.
+    pub declared: Vec<(Box<str>, Box<str>)>,
+    /// Its value, where there is nothing in it.
+    pub text: Box<str>,
+    /// What is in it.
+    pub children: Vec<Self>,
 }
 
 impl Node {
@@ -139,9 +158,9 @@ impl Builder {
         items.into_iter().fold(self, |all, item| all.inner(name, |entry| fill(entry, item)))
     }
 
-    /// `anydata` with these top-level nodes in it.
+    /// `anydata` with these in it.
     #[must_use]
-    pub fn any(mut self, name: &str, nodes: Vec<Node>) -> Self {
+    pub fn any(mut self, name: &str, nodes: Vec<Any>) -> Self {
         if let Some(definition) = self.child(name) {
             self.children.push(Node { definition, content: Content::Any(nodes) });
         }

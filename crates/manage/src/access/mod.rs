@@ -209,6 +209,13 @@ impl Access<'_> {
             && self.rules.iter().zip(&other.rules).all(|(one, other)| std::ptr::eq(*one, *other))
     }
 
+    /// Whether a user may do the same under another policy because the rules are the same.
+    pub(crate) fn equals(&self, other: &Self) -> bool {
+        self.rules == other.rules
+            && self.policy.read_default == other.policy.read_default
+            && self.policy.exec_default == other.policy.exec_default
+    }
+
     /// Of these top-level nodes, what may be read.
     pub fn readable(&self, top: Vec<Node>) -> Vec<Node> {
         self.readable_of(top).0

@@ -13,7 +13,7 @@ use crate::operational;
 use crate::read::Encoding;
 use crate::schema::Schema;
 use crate::select::{Filter, Path, Step};
-use crate::tree::{Builder, Node};
+use crate::tree::{Builder, Content, Node};
 
 /// What has changed of each queue while it was not sent.
 pub(super) type Dampened = BTreeMap<Arc<Place>, Held>;
@@ -201,6 +201,22 @@ impl<'a> Changes<'a> {
         }
         found
     }
+}
+
+/// What changes are told of, and the keys that lead there: an update of a subscription on change has
+/// nothing else (RFC 8641, section 3.6).
+pub(super) fn told_of(nodes: Vec<Node>) -> Vec<Node> {
+    fn kept(node: &mut Node) -> bool {
+        let definition = node.definition;
+        if &*definition.module.name == "ietf-pfc-queue-telemetry" {
+            return true;
+        }
+        let Content::Inner(children) = &mut node.content else { return false };
+        let keys = definition.keys();
+        children.retain_mut(|child| keys.contains(&child.definition.name) || kept(child));
+        children.iter().any(|child| !keys.contains(&child.definition.name))
+    }
+    nodes.into_iter().filter_map(|mut node| kept(&mut node).then_some(node)).collect()
 }
 
 /// Whether the same changes wait for two subscribers.

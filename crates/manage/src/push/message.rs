@@ -34,8 +34,19 @@ pub struct Message {
     pub text: Text,
     /// When that was so.
     pub wall: SystemTime,
-    /// It is an event and not about the subscription itself.
-    pub(super) counted: bool,
+    /// What it tells.
+    pub(super) about: About,
+}
+
+/// What a notification tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// An event.
+    Event,
+    /// That the terms of the subscription are others from here on.
+    Terms,
+    /// Something else of the subscription.
+    Subscription,
 }
 
 impl Text {
@@ -78,9 +89,7 @@ impl Message {
                 format!("{after}}}}}"),
             ),
             Encoding::Xml => (
-                format!(
-                    "<notification xmlns=\"{ENVELOPE}\"><eventTime>{time}</eventTime>{before}"
-                ),
+                format!("<notification xmlns=\"{ENVELOPE}\"><eventTime>{time}</eventTime>{before}"),
                 format!("{after}</notification>"),
             ),
         };
@@ -145,6 +154,22 @@ pub(super) fn change(encoding: Encoding, id: u32, patch: u64, edits: Arc<str>) -
         ),
     };
     Text { encoding, before: before.into(), shared: edits, after: after.into() }
+}
+
+/// A notification as it is in the schema.
+pub(super) fn whole(schema: &Schema, encoding: Encoding, notification: Node) -> Text {
+    let text = match encoding {
+        Encoding::Json => {
+            let object = json::object(&[notification]);
+            object[1..object.len() - 1].to_owned()
+        }
+        Encoding::Xml => {
+            let mut out = String::new();
+            xml::write(&mut out, schema, &[notification], None);
+            out
+        }
+    };
+    Text { encoding, before: text.into(), shared: "".into(), after: "".into() }
 }
 
 /// One edit of a patch.

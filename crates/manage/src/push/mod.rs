@@ -30,6 +30,7 @@ use crate::select::Filter;
 use crate::tree::Node;
 
 use change::{Changes, Dampened, Held};
+use message::About;
 pub use message::{Message, Text, stamp};
 use request::Trigger;
 
@@ -215,7 +216,7 @@ impl Subscriptions {
                 if !changes {
                     return Err(request::no_such(call.input, id));
                 }
-                self.update(&[id], world, now, false);
+                self.whole(id, world, now);
                 Ok(Vec::new())
             }
         }
@@ -309,11 +310,28 @@ impl Subscriptions {
             found.trigger = trigger;
             found.due = trigger.first(now);
         }
+        // Over RESTCONF the answer and the stream are two ways: where the new terms begin is said in
+        // the stream (RFC 8650, section 3.4).
+        if call.caller.transport == Transport::Restconf
+            && let Some(told) = state::modified(self.schema, id, found)
+        {
+            let text = message::whole(self.schema, found.encoding, told);
+            found.push_terms(Message { text, wall: now.wall, about: About::Terms });
+            self.ready.insert(id);
+        }
         // What is selected can be something else now: the whole of it goes first.
-        if found.trigger.on_change() {
+        self.whole(id, world, now);
+        Ok(Vec::new())
+    }
+
+    /// Sends everything to one that follows changes. One that is suspended gets it when it goes on.
+    fn whole(&mut self, id: u32, world: &World<'_>, now: Now) {
+        let goes = |found: &Subscription| {
+            found.trigger.on_change() && found.condition == Condition::Active
+        };
+        if self.all.get(&id).is_some_and(goes) {
             self.update(&[id], world, now, false);
         }
-        Ok(Vec::new())
     }
 
     /// Rows were published, and queues went away, in this order.
@@ -353,20 +371,22 @@ impl Subscriptions {
         self.known.extend(rows.iter().map(|row| row.place.clone()));
     }
 
-    /// Others may read from now on: a subscription whose user may not receive its notifications any
-    /// more ends, and says why (RFC 8639, section 2.1).
-    pub fn policy_changed(&mut self, policy: &Policy, now: Now) {
-        let ended: Vec<u32> = self
-            .all
-            .iter()
-            .filter(|(_, found)| {
-                let access = policy.access(&found.caller.user);
-                request::forbidden(self.schema, &access, found.trigger).is_some()
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in ended {
-            self.denied = self.denied.saturating_add(1);
+    /// Others may read from now on. A subscription whose user may not receive its notifications any
+    /// more ends (RFC 8639, section 2.1), and so does one on change whose user's rules are others:
+    /// what it has told would not be what it tells of (RFC 8641, section 3.9). It says so.
+    // QUE-sec.1
+    pub fn policy_changed(&mut self, old: &Policy, new: &Policy, now: Now) {
+        let mut ended = Vec::new();
+        for (id, found) in &self.all {
+            let access = new.access(&found.caller.user);
+            let denied = request::forbidden(self.schema, &access, found.trigger).is_some();
+            let same = access.equals(&old.access(&found.caller.user));
+            if denied || (found.trigger.on_change() && !same) {
+                ended.push((*id, denied));
+            }
+        }
+        for (id, denied) in ended {
+            self.denied = self.denied.saturating_add(denied.into());
             self.end(id, Some("ietf-yang-push:unchanging-selection"), now);
         }
     }
@@ -503,6 +523,7 @@ impl Subscriptions {
                     // It was evaluated when it came: what fails now selects nothing.
                     Some(filter) => filter.of(self.schema, top, None).unwrap_or_default(),
                 };
+                let nodes = if rows_only { change::told_of(nodes) } else { nodes };
                 let text = message::contents(self.schema, found.encoding, &nodes);
                 written.push(Written {
                     access,
@@ -546,9 +567,9 @@ impl Subscriptions {
                 id,
                 Some("ietf-subscribed-notifications:unsupportable-volume"),
             );
-            found.push(Message { text: told, wall: now.wall, counted: false });
+            found.push(Message { text: told, wall: now.wall, about: About::Subscription });
         } else {
-            found.push(Message { text, wall: now.wall, counted: true });
+            found.push(Message { text, wall: now.wall, about: About::Event });
         }
         self.ready.insert(id);
     }
@@ -579,13 +600,13 @@ impl Subscriptions {
             }
             let told =
                 message::notice(self.schema, found.encoding, "subscription-resumed", id, None);
-            found.push(Message { text: told, wall: now.wall, counted: false });
+            found.push(Message { text: told, wall: now.wall, about: About::Subscription });
             self.update(&[id], world, now, false);
         }
         let found = self.all.get_mut(&id)?;
         let message = found.waiting.pop_front()?;
         found.waiting_octets = found.waiting_octets.saturating_sub(message.text.len());
-        found.sent = found.sent.saturating_add(u64::from(message.counted));
+        found.sent = found.sent.saturating_add(u64::from(message.about == About::Event));
         Some(message)
     }
 
@@ -644,7 +665,7 @@ impl Subscriptions {
                 id,
                 Some(reason),
             );
-            left.push(Message { text, wall: now.wall, counted: false });
+            left.push(Message { text, wall: now.wall, about: About::Subscription });
         }
         if !left.is_empty() {
             self.ended.insert(id, left);
@@ -655,7 +676,7 @@ impl Subscriptions {
     /// A top-level node that tells of subscriptions; none for any other definition.
     pub fn top(&self, definition: &'static Definition, user: Option<&str>) -> Option<Node> {
         match &*definition.name {
-            "subscriptions" => Some(state::subscriptions(definition, &self.all, user)),
+            "subscriptions" => Some(state::subscriptions(definition, self.schema, &self.all, user)),
             "system-capabilities" => Some(state::capabilities(definition, &self.settings)),
             _ => None,
         }
@@ -663,6 +684,14 @@ impl Subscriptions {
 }
 
 impl Subscription {
+    /// New terms that nothing was sent under are replaced by newer ones.
+    fn push_terms(&mut self, message: Message) {
+        if let Some(last) = self.waiting.pop_back_if(|last| last.about == About::Terms) {
+            self.waiting_octets = self.waiting_octets.saturating_sub(last.text.len());
+        }
+        self.push(message);
+    }
+
     fn push(&mut self, message: Message) {
         self.waiting_octets = self.waiting_octets.saturating_add(message.text.len());
         self.waiting.push_back(message);

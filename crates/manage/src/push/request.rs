@@ -164,11 +164,11 @@ pub(super) fn no_such(input: &Node, id: u32) -> OperationError {
         "resync-subscription" => "ietf-yang-push:no-such-subscription-resync",
         _ => "ietf-subscribed-notifications:no-such-subscription",
     };
-    OperationError::application(
-        Tag::OperationFailed,
-        format!("subscription {id}, which is not one of this subscriber"),
-    )
-    .with_app_tag(reason)
+    let message = match &*input.definition.name {
+        "kill-subscription" => format!("subscription {id}, which there is not"),
+        _ => format!("subscription {id}, which is not one of this subscriber"),
+    };
+    OperationError::application(Tag::OperationFailed, message).with_app_tag(reason)
 }
 
 /// The number that an operation names.
@@ -327,7 +327,7 @@ fn on_change(
     filter: Option<&Filter>,
 ) -> Result<(), OperationError> {
     let interfaces = schema.top("ietf-interfaces", "interfaces");
-    let can = interfaces.is_none_or(|top| filter.is_none_or(|filter| filter.may_select(top)));
+    let can = interfaces.is_none_or(|top| filter.is_none_or(|filter| filter.leads_to(top)));
     if trigger.on_change() && !can {
         return Err(refused(
             schema,

@@ -8,7 +8,7 @@ use super::{Condition, Settings, Subscription, path};
 use crate::error::{OperationError, Tag};
 use crate::operation::Transport;
 use crate::read::Encoding;
-use crate::schema::{Definition, Kind, Schema};
+use crate::schema::{Definition, Kind, Schema, find};
 use crate::select::Filter;
 use crate::tree::{Builder, Node};
 
@@ -20,7 +20,7 @@ pub(super) fn established(
     let Kind::Rpc { output } = &operation.kind else {
         return Err(OperationError::application(Tag::OperationFailed, "no operation"));
     };
-    let leaf = |module: &str, name: &str| crate::schema::find(output, module, name);
+    let leaf = |module: &str, name: &str| find(output, module, name);
     let id = leaf("ietf-subscribed-notifications", "id");
     let stream = leaf("ietf-restconf-subscribed-notifications", "uri");
     debug_assert!(id.is_some() && stream.is_some() && schema.module("ietf-yang-push").is_some());
@@ -34,58 +34,63 @@ pub(super) fn established(
 /// `ietf-subscribed-notifications:subscriptions`, of one user where one is named.
 pub(super) fn subscriptions(
     definition: &'static Definition,
+    schema: &Schema,
     all: &BTreeMap<u32, Subscription>,
     user: Option<&str>,
 ) -> Node {
     let shown = all.iter().filter(|(_, found)| user.is_none_or(|user| *found.caller.user == *user));
     Builder::new(definition)
-        .each("subscription", shown, |entry, (id, found)| one(entry, *id, found))
+        .each("subscription", shown, |entry, (id, found)| one(entry, schema, *id, found))
         .build()
 }
 
-fn one(entry: Builder, id: u32, found: &Subscription) -> Builder {
+fn one(entry: Builder, schema: &Schema, id: u32, found: &Subscription) -> Builder {
+    let entry = entry.leaf("id", id.to_string());
+    let entry = terms(entry, schema, found).inner("receivers", |receivers| {
+        receivers.inner("receiver", |receiver| {
+            receiver
+                .leaf("name", found.caller.user.clone())
+                .leaf("sent-event-records", found.sent.to_string())
+                .leaf("excluded-event-records", found.excluded.to_string())
+                .leaf(
+                    "state",
+                    match found.condition {
+                        Condition::Active => "active",
+                        Condition::Suspended(_) => "suspended",
+                    },
+                )
+        })
+    });
+    entry.leaf_if(URI, uri(id, found))
+}
+
+const URI: &str = "ietf-restconf-subscribed-notifications:uri";
+
+/// Where its stream is; over NETCONF there is none.
+fn uri(id: u32, found: &Subscription) -> Option<String> {
+    let restconf = found.caller.transport == Transport::Restconf;
+    restconf.then(|| format!("{}{}", found.base, path(id)))
+}
+
+/// What was subscribed to, and when it is told.
+fn terms(entry: Builder, schema: &Schema, found: &Subscription) -> Builder {
     let encoding = match found.encoding {
         Encoding::Json => "encode-json",
         Encoding::Xml => "encode-xml",
     };
-    let entry = entry
-        .leaf("id", id.to_string())
-        .leaf("ietf-yang-push:datastore", "ietf-datastores:operational");
+    let entry = entry.leaf("ietf-yang-push:datastore", "ietf-datastores:operational");
     let entry = match &found.filter {
         Some(Filter::Xpath(expression)) => {
             entry.leaf("ietf-yang-push:datastore-xpath-filter", expression.clone())
         }
-        // What it holds is not kept as data of its own; that there is one is.
-        Some(Filter::Subtree(_) | Filter::Nothing) => {
-            entry.any("ietf-yang-push:datastore-subtree-filter", Vec::new())
+        Some(filter @ (Filter::Subtree(_) | Filter::Nothing)) => {
+            entry.any("ietf-yang-push:datastore-subtree-filter", filter.anydata(schema))
         }
         None => entry,
     };
     let entry = entry
         .leaf_if("stop-time", found.stop.map(stamp))
-        .leaf("encoding", format!("ietf-subscribed-notifications:{encoding}"))
-        .inner("receivers", |receivers| {
-            receivers.inner("receiver", |receiver| {
-                receiver
-                    .leaf("name", found.caller.user.clone())
-                    .leaf("sent-event-records", found.sent.to_string())
-                    .leaf("excluded-event-records", found.excluded.to_string())
-                    .leaf(
-                        "state",
-                        match found.condition {
-                            Condition::Active => "active",
-                            Condition::Suspended(_) => "suspended",
-                        },
-                    )
-            })
-        });
-    let entry = match found.caller.transport {
-        Transport::Restconf => {
-            let uri = format!("{}{}", found.base, path(id));
-            entry.leaf("ietf-restconf-subscribed-notifications:uri", uri)
-        }
-        Transport::Netconf(_) => entry,
-    };
+        .leaf("encoding", format!("ietf-subscribed-notifications:{encoding}"));
     let hundredths = |time: std::time::Duration| (time.as_millis() / 10).to_string();
     match found.trigger {
         Trigger::Periodic { period, anchor } => {
@@ -103,6 +108,14 @@ fn one(entry: Builder, id: u32, found: &Subscription) -> Builder {
             })
         }
     }
+}
+
+/// `subscription-modified`.
+pub(super) fn modified(schema: &Schema, id: u32, found: &Subscription) -> Option<Node> {
+    let module = "ietf-subscribed-notifications";
+    let definition = find(schema.notifications(), module, "subscription-modified")?;
+    let entry = terms(Builder::new(definition).leaf("id", id.to_string()), schema, found);
+    Some(entry.leaf_if(URI, uri(id, found)).build())
 }
 
 /// `ietf-system-capabilities:system-capabilities`: what can be subscribed to, and how often.

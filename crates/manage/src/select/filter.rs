@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{subtree, with_module_names, xpath};
+use super::{subtree, tops, with_module_names, xpath};
 use crate::schema::{Definition, Schema};
-use crate::tree::Node;
+use crate::tree::{Any, Node};
 use crate::xml::Element;
 
 /// A filter.
@@ -79,12 +79,30 @@ impl Filter {
         Ok(Self::Subtree(filter))
     }
 
-    /// Whether it can select something of a top-level node.
+    /// Whether what it selects can be in a top-level node.
+    pub fn leads_to(&self, definition: &Definition) -> bool {
+        let Self::Xpath(expression) = self else { return self.may_select(definition) };
+        tops(expression)
+            .is_none_or(|tops| tops.contains(&(&*definition.module.name, &*definition.name)))
+    }
+
+    /// Whether a top-level node is needed to find out what it selects.
     pub fn may_select(&self, definition: &Definition) -> bool {
         match self {
             Self::Subtree(filter) => super::subtree::may_select(filter, definition),
+            // A predicate can ask for any other.
             Self::Xpath(_) => true,
             Self::Nothing => false,
+        }
+    }
+
+    /// A subtree filter as data.
+    pub(crate) fn anydata(&self, schema: &Schema) -> Vec<Any> {
+        match self {
+            Self::Subtree(filter) => {
+                filter.children.iter().map(|child| any(schema, None, child)).collect()
+            }
+            Self::Xpath(_) | Self::Nothing => Vec::new(),
         }
     }
 
@@ -105,6 +123,24 @@ impl Filter {
                 .map_err(|error| FilterError(error.to_string())),
             Self::Nothing => Ok(Vec::new()),
         }
+    }
+}
+
+fn any(schema: &Schema, parent: Option<&'static Definition>, element: &Element) -> Any {
+    let namespace = element.namespace.clone().unwrap_or_default();
+    let module = schema.modules().iter().find(|module| *module.namespace == *namespace);
+    let definition = module.and_then(|module| match parent {
+        None => schema.top(&module.name, &element.name),
+        Some(parent) => parent.child(Some(&module.name), &element.name),
+    });
+    Any {
+        definition,
+        module: module.map_or_else(|| namespace.clone(), |module| module.name.clone()),
+        namespace,
+        name: element.name.clone(),
+        declared: element.declared.clone(),
+        text: element.text.trim().into(),
+        children: element.children.iter().map(|child| any(schema, definition, child)).collect(),
     }
 }
 

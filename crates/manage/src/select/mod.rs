@@ -13,6 +13,7 @@ pub use fields::{FIELDS_DEPTH_MAX, Fields, FieldsError};
 pub use filter::{Filter, FilterError};
 pub use path::{Path, PathFault, Step, percent_decoded, percent_encode};
 pub use subtree::subtree;
+pub(crate) use xpath::tops;
 pub(crate) use xpath::{Token, tokens};
 pub use xpath::{XPATH_OCTETS_MAX, XpathError, with_module_names, xpath};
 

@@ -121,6 +121,34 @@ pub(crate) enum Token<'a> {
     Symbol(&'a str),
 }
 
+/// The top-level nodes, module and name, of which an expression can select something; none where
+/// that cannot be told from its text: it is no union of paths that begin with a name.
+pub(crate) fn tops(expression: &str) -> Option<Vec<(&str, &str)>> {
+    let tokens = tokens(expression).ok()?;
+    let mut found = Vec::new();
+    let mut rest = tokens.iter().map(|(_, token)| token);
+    loop {
+        let (Token::Symbol("/"), Token::Name(name)) = (rest.next()?, rest.next()?) else {
+            return None;
+        };
+        found.push(name.split_once(':')?);
+        // The end of this path: what is in brackets belongs to it.
+        let mut depth = 0_usize;
+        loop {
+            match rest.next() {
+                None => return Some(found),
+                Some(Token::Symbol("[" | "(")) => depth += 1,
+                Some(Token::Symbol("]" | ")")) => depth = depth.checked_sub(1)?,
+                Some(Token::Symbol("|")) if depth == 0 => break,
+                Some(Token::Symbol("::" | "..")) if depth == 0 => return None,
+                Some(Token::Symbol("/" | "//" | "." | "*" | "@") | Token::Name(_)) => {}
+                Some(_) if depth > 0 => {}
+                Some(_) => return None,
+            }
+        }
+    }
+}
+
 /// Splits an expression into its pieces, each with where it begins.
 pub(crate) fn tokens(expression: &str) -> Result<Vec<(usize, Token<'_>)>, XpathError> {
     let mut found = Vec::new();

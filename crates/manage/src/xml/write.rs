@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::schema::{Definition, Kind, Schema, Type};
 use crate::select::{Token, tokens};
-use crate::tree::{Content, Node};
+use crate::tree::{Any, Content, Node};
 
 /// Writes nodes at the end of a text. Each element declares its namespace where it is not that of
 /// the one around it; `within` is the namespace that holds where they come to stand.
@@ -45,11 +45,31 @@ fn element(out: &mut String, schema: &Schema, node: &Node, within: Option<&str>)
         }
         Content::Any(nodes) => {
             out.push('>');
-            write(out, schema, nodes, Some(namespace));
+            nodes.iter().for_each(|node| any(out, node, namespace));
         }
     }
     out.push_str("</");
     out.push_str(&definition.name);
+    out.push('>');
+}
+
+/// `anydata`, whose names are made sure of when it is read.
+fn any(out: &mut String, node: &Any, within: &str) {
+    out.push('<');
+    out.push_str(&node.name);
+    if *node.namespace != *within {
+        declare(out, None, &node.namespace);
+    }
+    for (prefix, namespace) in node.declared.iter().filter(|(prefix, _)| !prefix.is_empty()) {
+        declare(out, Some(prefix), namespace);
+    }
+    out.push('>');
+    if node.children.is_empty() {
+        text(out, &node.text);
+    }
+    node.children.iter().for_each(|child| any(out, child, &node.namespace));
+    out.push_str("</");
+    out.push_str(&node.name);
     out.push('>');
 }
 

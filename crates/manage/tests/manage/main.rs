@@ -6,5 +6,6 @@ mod push;
 mod restconf;
 mod scene;
 mod select;
+mod terms;
 mod trees;
 mod xpath;

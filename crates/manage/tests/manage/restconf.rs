@@ -31,6 +31,20 @@ impl Datastore for Fixed {
     }
 }
 
+/// Refusals of subscriptions, the first for number 2, with what they are over HTTP: RFC 8650, tables
+/// 1 and 2.
+const REFUSALS: [(&str, &str, u16); 9] = [
+    ("ietf-subscribed-notifications:no-such-subscription", "invalid-value", 404),
+    ("ietf-yang-push:no-such-subscription-resync", "invalid-value", 404),
+    ("ietf-subscribed-notifications:encoding-unsupported", "invalid-value", 400),
+    ("ietf-subscribed-notifications:filter-unsupported", "invalid-value", 400),
+    ("ietf-subscribed-notifications:insufficient-resources", "resource-denied", 409),
+    ("ietf-yang-push:datastore-not-subscribable", "invalid-value", 400),
+    ("ietf-yang-push:period-unsupported", "invalid-value", 400),
+    ("ietf-yang-push:on-change-unsupported", "operation-not-supported", 501),
+    ("ietf-yang-push:unchanging-selection", "operation-failed", 500),
+];
+
 /// Takes `delete-subscription` and answers `establish-subscription`.
 struct Subscriptions;
 
@@ -57,8 +71,13 @@ impl Operations for Subscriptions {
             }
             _ => match call.input.leaf("id") {
                 Some("1") => Ok(Vec::new()),
-                _ => Err(OperationError::application(Tag::InvalidValue, "no subscription")
-                    .with_app_tag("ietf-subscribed-notifications:no-such-subscription")),
+                id => {
+                    let nth = id.and_then(|id| id.parse::<usize>().ok()?.checked_sub(2));
+                    let (reason, ..) =
+                        nth.and_then(|nth| REFUSALS.get(nth)).unwrap_or(&REFUSALS[0]);
+                    Err(OperationError::application(Tag::OperationFailed, "refused")
+                        .with_app_tag(*reason))
+                }
             },
         }
     }
@@ -448,8 +467,17 @@ fn operations_are_called_in_both_encodings() {
         None,
         r#"{"ietf-subscribed-notifications:input":{"id":2}}"#,
     );
-    assert_eq!(status, 400);
+    // RFC 8650, section 3.3.
+    assert_eq!(status, 404);
+    assert!(refused.contains("\"error-tag\":\"invalid-value\""), "{refused}");
     assert!(refused.contains("no-such-subscription"), "{refused}");
+    for (nth, (reason, tag, expected)) in REFUSALS.into_iter().enumerate() {
+        let input = format!(r#"{{"ietf-subscribed-notifications:input":{{"id":{}}}}}"#, nth + 2);
+        let (status, refused) = call("delete-subscription", json, None, &input);
+        assert_eq!(status, expected, "{refused}");
+        assert!(refused.contains(&format!("\"error-tag\":\"{tag}\"")), "{refused}");
+        assert!(refused.contains(reason), "{refused}");
+    }
     let stream = r#"{"ietf-subscribed-notifications:input":{"stream":"NETCONF"}}"#;
     assert_eq!(
         call("establish-subscription", json, None, stream),
@@ -468,7 +496,7 @@ fn operations_are_called_in_both_encodings() {
         (json, r#"{"ietf-subscribed-notifications:input":{"id":1,"colour":2}}"#, 400),
         (xml, "<input/>", 400),
         (xml, "<a", 400),
-        (json, "", 400),
+        (json, "", 404),
     ] {
         let (status, found) = call("delete-subscription", content_type, None, text);
         assert_eq!(status, expected, "{content_type:?} {text}: {found}");

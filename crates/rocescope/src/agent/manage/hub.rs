@@ -123,9 +123,10 @@ impl Hub {
     /// Replaces the policy. No subscriber is told of anything between the old one and the new.
     pub(super) fn policy_changed(&self, facts: &Facts, now: Now, replace: impl FnOnce()) {
         let mut state = self.lock();
+        let old = facts.policy();
         replace();
         let denied = state.act(facts, |subscriptions, world| {
-            subscriptions.policy_changed(world.policy, now);
+            subscriptions.policy_changed(&old, world.policy, now);
             subscriptions.denied()
         });
         facts.denied_notifications.store(denied, Ordering::Relaxed);

@@ -135,8 +135,7 @@ impl Opened {
         };
         let base = self.https.as_ref().map_or_else(String::new, |https| https.base());
         let answers_max = size(limits.answers_max);
-        let managed =
-            Managed::new(board, self.manage.policy.clone(), base, settings, answers_max)?;
+        let managed = Managed::new(board, self.manage.policy.clone(), base, settings, answers_max)?;
         let mut serving = Vec::new();
         let (followed, mut end) = (managed.clone(), stop.clone());
         serving.push(runtime.spawn(async move {

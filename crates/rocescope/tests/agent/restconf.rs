@@ -50,12 +50,18 @@ struct Scene {
     source: UnixStream,
 }
 
-fn sha256(token: &str) -> String {
+pub fn sha256(token: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
     digest.as_ref().iter().fold(String::new(), |mut all, octet| {
         write!(all, "{octet:02x}").unwrap();
         all
     })
+}
+
+/// One that nobody listens to.
+pub fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    free.local_addr().expect("an address").port()
 }
 
 fn config(room: &Room, port: u16) -> PathBuf {
@@ -141,9 +147,7 @@ impl Scene {
         let room = Room::new();
         let made = Command::new(ROCESCOPE).args(["pki", "init"]).arg(room.path("pki")).output();
         assert!(made.expect("it runs").status.success());
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
+        let port = free_port();
         let agent = Running::agent(&config(&room, port));
         let mut source = waited("a socket", || UnixStream::connect(room.path("q.sock")).ok());
         let begun = event(1, 0, r#""event":"map","priorities":[5],"method":"head","maxError":0"#)

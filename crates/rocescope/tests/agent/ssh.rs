@@ -77,7 +77,7 @@ struct Served {
     _runtime: Runtime,
 }
 
-fn keygen(path: &Path) {
+pub fn keygen(path: &Path) {
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"])
         .arg(path)

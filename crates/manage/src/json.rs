@@ -1,5 +1,11 @@
 //! Trees as JSON (RFC 7951).
 
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
 use crate::schema::{Definition, Kind, Type};
 use crate::tree::{Any, Content, Node};
 
@@ -152,4 +158,71 @@ pub fn text(out: &mut String, value: &str) {
     }
     out.push_str(value.get(plain..).unwrap_or_default());
     out.push('"');
+}
+
+/// Reads JSON in which no object has a member twice, which RFC 7951 (by way of I-JSON, RFC 7493)
+/// does not allow and most readers let through.
+///
+/// # Errors
+///
+/// What is no such JSON.
+pub fn read(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str::<Once>(text)?;
+    serde_json::from_str(text)
+}
+
+/// A value that was looked at and let go.
+struct Once;
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self, A::Error> {
+        while sequence.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut names = HashSet::new();
+        while let Some((name, Self)) = map.next_entry::<String, Self>()? {
+            if let Some(name) = names.replace(name) {
+                return Err(A::Error::custom(format_args!("member {name:?} twice in one object")));
+            }
+        }
+        Ok(self)
+    }
 }

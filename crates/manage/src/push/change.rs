@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use observe::queue::Place;
 use observe::queue::row::Row;
 
 use super::World;
-use super::message::{Edit, edit};
+use super::message::{Edit, Shared, edit};
 use crate::access::Access;
 use crate::operational;
 use crate::read::Encoding;
@@ -58,6 +59,8 @@ pub(super) struct Changes<'a> {
     /// Queues that were not there before.
     fresh: BTreeSet<Arc<Place>>,
     written: Vec<Class<'a>>,
+    /// Counts what is written.
+    held: Arc<AtomicUsize>,
 }
 
 /// The queues of rows, and the rows.
@@ -69,7 +72,7 @@ struct Class<'a> {
     filter: Option<Filter>,
     encoding: Encoding,
     /// None where it is nothing to them.
-    edits: Option<Arc<str>>,
+    edits: Option<Arc<Shared>>,
 }
 
 impl<'a> Changes<'a> {
@@ -79,6 +82,7 @@ impl<'a> Changes<'a> {
         rows: &[Arc<Row>],
         gone: &'a [Arc<Place>],
         known: &BTreeSet<Arc<Place>>,
+        held: &Arc<AtomicUsize>,
     ) -> Self {
         let mut waves: Vec<Wave> = Vec::new();
         for row in rows {
@@ -99,6 +103,7 @@ impl<'a> Changes<'a> {
             waves: waves.into_iter().map(|(_, wave)| wave).collect(),
             gone,
             written: Vec::new(),
+            held: held.clone(),
         }
     }
 
@@ -108,7 +113,7 @@ impl<'a> Changes<'a> {
         user: &str,
         filter: Option<&Filter>,
         encoding: Encoding,
-    ) -> Option<Arc<str>> {
+    ) -> Option<Arc<Shared>> {
         let access = self.world.policy.access(user);
         let known = self.written.iter().find(|class| {
             class.encoding == encoding
@@ -133,7 +138,7 @@ impl<'a> Changes<'a> {
         access: &Access<'_>,
         filter: Option<&Filter>,
         encoding: Encoding,
-    ) -> Option<Arc<str>> {
+    ) -> Option<Arc<Shared>> {
         let mut out = String::new();
         let mut number = 0;
         for place in self.gone {
@@ -166,7 +171,7 @@ impl<'a> Changes<'a> {
                 fresh.remove(&row.place);
             });
         }
-        (number > 0).then(|| out.into())
+        (number > 0).then(|| Shared::new(out, &self.held))
     }
 
     /// The entries of queues that are left of a tree for a user with a filter, each with its path.

@@ -3,6 +3,7 @@
 //! Many subscribers get the same content under different numbers: it is written once and shared.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use time::OffsetDateTime;
@@ -23,9 +24,50 @@ const ENVELOPE: &str = "urn:ietf:params:xml:ns:netconf:notification:1.0";
 pub struct Text {
     encoding: Encoding,
     before: Box<str>,
-    shared: Arc<str>,
+    shared: Arc<Shared>,
     after: Box<str>,
 }
+
+/// Text that many hold at the same time.
+#[derive(Debug)]
+pub struct Shared {
+    text: Box<str>,
+    /// Octets of all texts of its kind that are still held.
+    held: Arc<AtomicUsize>,
+}
+
+impl Shared {
+    pub(super) fn new(text: String, held: &Arc<AtomicUsize>) -> Arc<Self> {
+        held.fetch_add(text.len(), Ordering::Relaxed);
+        Arc::new(Self { text: text.into(), held: held.clone() })
+    }
+
+    fn nothing() -> Arc<Self> {
+        Self::new(String::new(), &Arc::default())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.text.len(), Ordering::Relaxed);
+    }
+}
+
+impl std::ops::Deref for Shared {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Shared {}
 
 /// A notification on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +122,7 @@ impl Message {
 
     /// The same in three pieces, of which the one in the middle, by far the longest, is shared with
     /// everybody who gets it.
-    pub fn pieces(&self) -> (String, Arc<str>, String) {
+    pub fn pieces(&self) -> (String, Arc<Shared>, String) {
         let Text { encoding, before, shared, after } = &self.text;
         let time = self.time();
         let (before, after) = match encoding {
@@ -105,19 +147,25 @@ pub fn stamp(wall: SystemTime) -> String {
 }
 
 /// The nodes of an update.
-pub(super) fn contents(schema: &Schema, encoding: Encoding, nodes: &[Node]) -> Arc<str> {
-    match encoding {
-        Encoding::Json => json::object(nodes).into(),
+pub(super) fn contents(
+    schema: &Schema,
+    encoding: Encoding,
+    nodes: &[Node],
+    held: &Arc<AtomicUsize>,
+) -> Arc<Shared> {
+    let text = match encoding {
+        Encoding::Json => json::object(nodes),
         Encoding::Xml => {
             let mut out = String::new();
             xml::write(&mut out, schema, nodes, Some(PUSH));
-            out.into()
+            out
         }
-    }
+    };
+    Shared::new(text, held)
 }
 
 /// `push-update`.
-pub(super) fn update(encoding: Encoding, id: u32, contents: Arc<str>, incomplete: bool) -> Text {
+pub(super) fn update(encoding: Encoding, id: u32, contents: Arc<Shared>, incomplete: bool) -> Text {
     let (before, after) = match encoding {
         Encoding::Json => (
             format!("\"ietf-yang-push:push-update\":{{\"id\":{id},\"datastore-contents\":"),
@@ -136,7 +184,7 @@ pub(super) fn update(encoding: Encoding, id: u32, contents: Arc<str>, incomplete
 }
 
 /// `push-change-update` with these edits.
-pub(super) fn change(encoding: Encoding, id: u32, patch: u64, edits: Arc<str>) -> Text {
+pub(super) fn change(encoding: Encoding, id: u32, patch: u64, edits: Arc<Shared>) -> Text {
     let (before, after) = match encoding {
         Encoding::Json => (
             format!(
@@ -169,7 +217,7 @@ pub(super) fn whole(schema: &Schema, encoding: Encoding, notification: Node) -> 
             out
         }
     };
-    Text { encoding, before: text.into(), shared: "".into(), after: "".into() }
+    Text { encoding, before: text.into(), shared: Shared::nothing(), after: "".into() }
 }
 
 /// One edit of a patch.
@@ -245,5 +293,5 @@ pub(super) fn notice(
             format!("<{name} xmlns=\"{SUBSCRIBED}\"><id>{id}</id>{reason}</{name}>")
         }
     };
-    Text { encoding, before: text.into(), shared: "".into(), after: "".into() }
+    Text { encoding, before: text.into(), shared: Shared::nothing(), after: "".into() }
 }

@@ -9,29 +9,31 @@
 // QUE-pub.2, QUE-sec.1
 
 mod change;
+mod due;
 mod message;
 mod request;
 mod state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use observe::queue::Place;
 use observe::queue::row::Row;
 
-use crate::access::{Access, Policy};
+use crate::access::Policy;
 use crate::error::OperationError;
-use crate::operation::{Call, Caller, Store, Transport, View};
+use crate::operation::{Call, Caller, Transport};
 use crate::operational::{Datastore, Interface};
 use crate::read::Encoding;
 use crate::schema::{Definition, Schema};
 use crate::select::Filter;
 use crate::tree::Node;
 
-use change::{Changes, Dampened, Held};
+use change::{Changes, Dampened};
 use message::About;
-pub use message::{Message, Text, stamp};
+pub use message::{Message, Shared, Text, stamp};
 use request::Trigger;
 
 /// Bounds.
@@ -43,6 +45,10 @@ pub struct Settings {
     pub of_user_max: usize,
     /// Octets that wait for one subscriber, at most. What many get alike is counted for each.
     pub waiting_octets_max: usize,
+    /// Octets that wait for all of them, at most. What many get alike is counted once.
+    pub all_octets_max: usize,
+    /// Different filters of the subscriptions of one user, at most.
+    pub filters_of_user_max: usize,
     /// The shortest period, in hundredths of a second.
     pub period_min: u32,
     /// How long a subscription may be suspended before it is ended.
@@ -55,6 +61,8 @@ impl Default for Settings {
             subscriptions_max: 2048,
             of_user_max: 1024,
             waiting_octets_max: 8 << 20,
+            all_octets_max: 256 << 20,
+            filters_of_user_max: 64,
             period_min: 10,
             suspended_max: Duration::from_secs(60),
         }
@@ -111,28 +119,6 @@ struct Subscription {
     excluded: u64,
 }
 
-/// Everything that is selected for some subscribers, as text.
-struct Written<'a> {
-    access: Access<'a>,
-    filter: Option<Filter>,
-    encoding: Encoding,
-    rows_only: bool,
-    text: Arc<str>,
-}
-
-/// Everything that there is: the subscriptions too, as in every other way in.
-struct Whole<'a> {
-    subscriptions: &'a Subscriptions,
-    datastore: &'a dyn Datastore,
-}
-
-impl Datastore for Whole<'_> {
-    fn top(&self, definition: &'static Definition) -> Option<Node> {
-        let own = self.subscriptions.top(definition, None);
-        own.or_else(|| self.datastore.top(definition))
-    }
-}
-
 /// All subscriptions.
 pub struct Subscriptions {
     schema: &'static Schema,
@@ -147,6 +133,11 @@ pub struct Subscriptions {
     ended: BTreeMap<u32, Vec<Message>>,
     /// Notifications that a user may not receive any more.
     denied: u32,
+    /// Octets of everything that was written and that somebody still holds.
+    held: Arc<AtomicUsize>,
+    /// When which user had the last periodic update, in turns.
+    turns: BTreeMap<Box<str>, u64>,
+    turn: u64,
 }
 
 /// The path under which RESTCONF has the stream of a subscription.
@@ -166,6 +157,9 @@ impl Subscriptions {
             ready: Default::default(),
             ended: BTreeMap::new(),
             denied: 0,
+            held: Arc::default(),
+            turns: BTreeMap::new(),
+            turn: 0,
         }
     }
 
@@ -229,6 +223,38 @@ impl Subscriptions {
         found.map(|_| id).ok_or_else(|| request::no_such(call.input, id))
     }
 
+    /// What a batch of rows is to a filter is found out once for all that have it, but for each
+    /// filter by itself.
+    fn room_for_filter(
+        &self,
+        call: &Call<'_>,
+        filter: Option<&Filter>,
+        but: Option<u32>,
+    ) -> Result<(), OperationError> {
+        let mut others: Vec<&Filter> = Vec::new();
+        for (id, found) in &self.all {
+            let of_user = found.caller.user == call.caller.user && Some(*id) != but;
+            if let Some(own) = found.filter.as_ref().filter(|_| of_user) {
+                if Some(own) == filter {
+                    return Ok(());
+                }
+                if !others.contains(&own) {
+                    others.push(own);
+                }
+            }
+        }
+        let most = self.settings.filters_of_user_max;
+        if filter.is_none() || others.len() < most {
+            return Ok(());
+        }
+        Err(request::refused(
+            self.schema,
+            call.input,
+            "ietf-subscribed-notifications:insufficient-resources",
+            format!("{} different filters of the user, expected at most {most}", others.len() + 1),
+        ))
+    }
+
     fn establish(
         &mut self,
         call: &Call<'_>,
@@ -252,6 +278,7 @@ impl Subscriptions {
             return Err(full(of_user, self.settings.of_user_max, " of the user"));
         }
         let wanted = request::establish(self.schema, &self.settings, call, now)?;
+        self.room_for_filter(call, wanted.filter.as_ref(), None)?;
         request::permitted(self.schema, call, wanted.trigger)?;
         let output = state::established(self.schema, call.input.definition)?;
         let id = self.next;
@@ -298,6 +325,9 @@ impl Subscriptions {
         let id = self.own(call)?;
         let Some(found) = self.all.get(&id) else { return Err(request::no_such(call.input, id)) };
         let wanted = request::modify(self.schema, &self.settings, call, found.trigger, now)?;
+        if let Some(filter) = &wanted.filter {
+            self.room_for_filter(call, filter.as_ref(), Some(id))?;
+        }
         request::permitted(self.schema, call, wanted.trigger.unwrap_or(found.trigger))?;
         let Some(found) = self.all.get_mut(&id) else { return Ok(Vec::new()) };
         if let Some(filter) = wanted.filter {
@@ -344,7 +374,7 @@ impl Subscriptions {
     ) {
         let gone: Vec<Arc<Place>> =
             gone.iter().filter(|place| self.known.remove(*place)).cloned().collect();
-        let mut changes = Changes::new(self.schema, world, rows, &gone, &self.known);
+        let mut changes = Changes::new(self.schema, world, rows, &gone, &self.known, &self.held);
         let ids: Vec<u32> = self.all.keys().copied().collect();
         for id in ids {
             let Some(found) = self.all.get_mut(&id) else { continue };
@@ -409,153 +439,13 @@ impl Subscriptions {
         self.update(&ids, world, now, true);
     }
 
-    /// Does what is due, and says when something is due next.
-    pub fn advance(&mut self, world: &World<'_>, now: Now) -> Option<Duration> {
-        let ids: Vec<u32> = self.all.keys().copied().collect();
-        let (mut updates, mut flushes) = (Vec::new(), Vec::new());
-        for id in ids {
-            let Some(found) = self.all.get_mut(&id) else { continue };
-            if found.stop.is_some_and(|stop| stop <= now.wall) {
-                self.end(id, None, now);
-                continue;
-            }
-            if let Condition::Suspended(since) = found.condition {
-                if now.monotonic.saturating_sub(since) >= self.settings.suspended_max {
-                    self.end(id, Some("ietf-subscribed-notifications:suspension-timeout"), now);
-                }
-                continue;
-            }
-            if found.due.is_none_or(|due| due > now.monotonic) {
-                continue;
-            }
-            match found.trigger {
-                Trigger::Periodic { .. } => {
-                    found.due = found.trigger.next(found.due, now);
-                    updates.push(id);
-                }
-                Trigger::OnChange { .. } => flushes.push(id),
-            }
-        }
-        self.flush(&flushes, world, now);
-        self.update(&updates, world, now, false);
-        self.next_due(now)
-    }
-
-    /// Sends what was dampened. It is written once for all that it is the same for.
-    fn flush(&mut self, ids: &[u32], world: &World<'_>, now: Now) {
-        let mut groups: Vec<(Dampened, Vec<u32>)> = Vec::new();
-        for id in ids {
-            let Some(found) = self.all.get_mut(id) else { continue };
-            found.due = None;
-            let dampened = std::mem::take(&mut found.dampened);
-            match groups.iter_mut().find(|(known, _)| change::is_same(known, &dampened)) {
-                Some((_, group)) => group.push(*id),
-                None => groups.push((dampened, vec![*id])),
-            }
-        }
-        for (dampened, ids) in groups {
-            let rows: Vec<Arc<Row>> =
-                dampened.values().filter_map(|held| held.row.clone()).collect();
-            let places = |is: fn(&Held) -> bool| {
-                dampened.iter().filter(move |(_, held)| is(held)).map(|(place, _)| place.clone())
-            };
-            let gone: Vec<Arc<Place>> = places(|held| held.row.is_none()).collect();
-            let known = places(|held| held.was).collect();
-            let mut changes = Changes::new(self.schema, world, &rows, &gone, &known);
-            for id in ids {
-                let Some(found) = self.all.get_mut(&id) else { continue };
-                let body = changes.of(&found.caller.user, found.filter.as_ref(), found.encoding);
-                let Some(body) = body else { continue };
-                let text = message::change(found.encoding, id, found.patch, body);
-                found.patch = found.patch.wrapping_add(1);
-                if let Trigger::OnChange { dampening, .. } = found.trigger {
-                    found.due = Some(now.monotonic.saturating_add(dampening));
-                }
-                self.send(id, text, now);
-            }
-        }
-    }
-
-    fn next_due(&self, now: Now) -> Option<Duration> {
-        self.all
-            .values()
-            .flat_map(|found| {
-                let suspended = match found.condition {
-                    Condition::Active => None,
-                    Condition::Suspended(since) => {
-                        Some(since.saturating_add(self.settings.suspended_max))
-                    }
-                };
-                let due = found.due.filter(|_| suspended.is_none());
-                let stop = found.stop.map(|stop| {
-                    let left = stop.duration_since(now.wall).unwrap_or_default();
-                    now.monotonic.saturating_add(left)
-                });
-                [suspended, due, stop]
-            })
-            .flatten()
-            .min()
-    }
-
-    /// Sends everything that is selected, as it is now.
-    fn update(&mut self, ids: &[u32], world: &World<'_>, now: Now, incomplete: bool) {
-        let mut written: Vec<Written<'_>> = Vec::new();
-        for id in ids {
-            let Some(found) = self.all.get(id) else { continue };
-            let rows_only = found.trigger.on_change();
-            let access = world.policy.access(&found.caller.user);
-            let known = written.iter().find(|known| {
-                known.encoding == found.encoding
-                    && known.rows_only == rows_only
-                    && known.filter == found.filter
-                    && known.access.is_like(&access)
-            });
-            let contents = known.map(|known| known.text.clone()).unwrap_or_else(|| {
-                let datastore = Whole { subscriptions: self, datastore: world.datastore };
-                let view = View { schema: self.schema, datastore: &datastore, access: &access };
-                let filter = found.filter.as_ref();
-                let top = view.top(Store::Operational, |definition| {
-                    (!rows_only || &*definition.name == "interfaces")
-                        && filter.is_none_or(|filter| filter.may_select(definition))
-                });
-                let nodes = match filter {
-                    None => top,
-                    // It was evaluated when it came: what fails now selects nothing.
-                    Some(filter) => filter.of(self.schema, top, None).unwrap_or_default(),
-                };
-                let nodes = if rows_only { change::told_of(nodes) } else { nodes };
-                let text = message::contents(self.schema, found.encoding, &nodes);
-                written.push(Written {
-                    access,
-                    filter: found.filter.clone(),
-                    encoding: found.encoding,
-                    rows_only,
-                    text: text.clone(),
-                });
-                text
-            });
-            let Some(found) = self.all.get_mut(id) else { continue };
-            // What is in it has not to be sent again.
-            found.dampened.clear();
-            if rows_only {
-                found.due = None;
-                if let Trigger::OnChange { dampening, .. } = found.trigger
-                    && !dampening.is_zero()
-                {
-                    found.due = Some(now.monotonic.saturating_add(dampening));
-                }
-            }
-            let text = message::update(found.encoding, *id, contents, incomplete);
-            self.send(*id, text, now);
-        }
-    }
-
     fn send(&mut self, id: u32, text: Text, now: Now) {
         let Some(found) = self.all.get_mut(&id) else { return };
         let octets = text.len();
-        if found.waiting_octets > 0
-            && found.waiting_octets.saturating_add(octets) > self.settings.waiting_octets_max
-        {
+        let own = found.waiting_octets > 0
+            && found.waiting_octets.saturating_add(octets) > self.settings.waiting_octets_max;
+        let all = self.held.load(Ordering::Relaxed) > self.settings.all_octets_max;
+        if own || all {
             // What waits goes out; what does not is made good by the whole when it goes on.
             found.condition = Condition::Suspended(now.monotonic);
             found.excluded = found.excluded.saturating_add(1);
@@ -565,7 +455,10 @@ impl Subscriptions {
                 found.encoding,
                 "subscription-suspended",
                 id,
-                Some("ietf-subscribed-notifications:unsupportable-volume"),
+                Some(match own {
+                    true => "ietf-subscribed-notifications:unsupportable-volume",
+                    false => "ietf-subscribed-notifications:insufficient-resources",
+                }),
             );
             found.push(Message { text: told, wall: now.wall, about: About::Subscription });
         } else {
@@ -574,11 +467,13 @@ impl Subscriptions {
         self.ready.insert(id);
     }
 
-    /// Whether taking the next message makes the whole anew first, which takes its time.
+    /// Whether taking the next message makes the whole anew first, which takes its time: all that
+    /// waited was taken, and there is room for more.
     pub fn goes_on(&self, id: u32) -> bool {
-        self.all.get(&id).is_some_and(|found| {
-            found.waiting.is_empty() && matches!(found.condition, Condition::Suspended(_))
-        })
+        self.held.load(Ordering::Relaxed) <= self.settings.all_octets_max
+            && self.all.get(&id).is_some_and(|found| {
+                found.waiting.is_empty() && matches!(found.condition, Condition::Suspended(_))
+            })
     }
 
     /// The next message for a subscriber; none where nothing waits. A subscription that was suspended
@@ -591,8 +486,9 @@ impl Subscriptions {
             }
             return message;
         }
+        let goes_on = self.goes_on(id);
         let found = self.all.get_mut(&id)?;
-        if found.waiting.is_empty() && matches!(found.condition, Condition::Suspended(_)) {
+        if goes_on {
             found.condition = Condition::Active;
             let periodic = !found.trigger.on_change();
             if periodic {
@@ -671,6 +567,11 @@ impl Subscriptions {
             self.ended.insert(id, left);
         }
         self.ready.insert(id);
+    }
+
+    /// Whether a top-level node tells of subscriptions.
+    pub fn tells(definition: &Definition) -> bool {
+        matches!(&*definition.name, "subscriptions" | "system-capabilities")
     }
 
     /// A top-level node that tells of subscriptions; none for any other definition.

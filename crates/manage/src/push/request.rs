@@ -180,6 +180,27 @@ pub(super) fn id(input: &Node) -> Result<u32, OperationError> {
     })
 }
 
+/// That there is at most one of these, which are cases of one choice (RFC 7950, section 7.9).
+fn one_case(input: &Node, names: &[&str]) -> Result<(), OperationError> {
+    let found: Vec<&str> =
+        names.iter().copied().filter(|name| input.child(name).is_some()).collect();
+    let [_, second, ..] = found[..] else { return Ok(()) };
+    let message = format!("{}, expected one of them", found.join(" and "));
+    let element = Info::Element(second.into());
+    Err(OperationError::application(Tag::BadElement, message).with(element))
+}
+
+fn cases(input: &Node) -> Result<(), OperationError> {
+    for choice in [
+        &["stream", "datastore"][..],
+        &["periodic", "on-change"],
+        &["selection-filter-ref", "datastore-subtree-filter", "datastore-xpath-filter"],
+    ] {
+        one_case(input, choice)?;
+    }
+    Ok(())
+}
+
 /// Reads `establish-subscription`.
 pub(super) fn establish(
     schema: &'static Schema,
@@ -188,6 +209,7 @@ pub(super) fn establish(
     now: Now,
 ) -> Result<Wanted, OperationError> {
     let input = call.input;
+    cases(input)?;
     if let Some(stream) = input.leaf("stream") {
         let message = format!(
             "stream {stream:?}: this server has no events to stream, expected the datastore \
@@ -218,6 +240,7 @@ pub(super) fn modify(
     now: Now,
 ) -> Result<Modified, OperationError> {
     let input = call.input;
+    cases(input)?;
     if input.leaf("datastore").is_some() {
         datastore(schema, input)?;
     }

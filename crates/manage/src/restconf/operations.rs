@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{CALL, Refused, Request, Response, Service, encoding, layer, media, query};
 use crate::error::{Info, OperationError, RESTCONF, Tag};
+use crate::json;
 use crate::operation::{Body, Call};
 use crate::read::Encoding;
 use crate::schema::{Definition, find};
@@ -70,7 +71,7 @@ pub(super) fn call(
     let body = match accepted {
         Encoding::Json => {
             let mut out = format!("{{\"{}:output\":", operation.module.name);
-            crate::json::write_object(&mut out, &output, Some(&operation.module.name));
+            json::write_object(&mut out, &output, Some(&operation.module.name));
             out.push('}');
             out
         }
@@ -128,10 +129,15 @@ fn called(
     };
     match encoding {
         Encoding::Json => {
-            let value: Value = serde_json::from_str(text)
-                .map_err(|error| malformed(format!("{error} of the body")))?;
-            let input = read()?;
+            let value =
+                json::read(text).map_err(|error| malformed(format!("{error} of the body")))?;
             let name = format!("{}:input", operation.module.name);
+            let other = value.as_object().and_then(|all| all.keys().find(|key| **key != name));
+            if let Some(other) = other {
+                let message = format!("member {other:?} of the body, expected {name:?} alone");
+                return Err(OperationError::protocol(Tag::UnknownElement, message).into());
+            }
+            let input = read()?;
             let inner = value.get(&name).unwrap_or(&Value::Null);
             done(&input, Body::Json(inner))
         }

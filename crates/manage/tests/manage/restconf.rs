@@ -494,6 +494,8 @@ fn operations_are_called_in_both_encodings() {
         (json, "{}", 400),
         (json, r#"{"ietf-subscribed-notifications:input":{"id":-1}}"#, 400),
         (json, r#"{"ietf-subscribed-notifications:input":{"id":1,"colour":2}}"#, 400),
+        (json, r#"{"ietf-subscribed-notifications:input":{"id":1,"id":1}}"#, 400),
+        (json, r#"{"ietf-subscribed-notifications:input":{"id":1},"x:y":1}"#, 400),
         (xml, "<input/>", 400),
         (xml, "<a", 400),
         (json, "", 404),

@@ -169,3 +169,100 @@ fn an_update_on_change_has_what_changes_are_told_of() {
     assert_eq!(&*none.message, "subscription 77, which there is not");
     assert!(app_tag(none).ends_with("no-such-subscription"));
 }
+
+#[test]
+fn users_take_turns_and_few_updates_are_written_in_one_go() {
+    let mut scene = Scene::new(Settings::default());
+    let filter = |nth: usize| {
+        json!({"ietf-yang-push:datastore-xpath-filter":
+            format!("/ietf-interfaces:interfaces/interface[name='e{nth}']")})
+    };
+    // One user has many, each of which is written by itself; the other has one that is due later.
+    let many: Vec<u32> = (0..30)
+        .map(|nth| scene.establish("alice", periodic(100), filter(nth)).expect("established"))
+        .collect();
+    scene.later(5);
+    let one = scene.establish("carol", periodic(100), filter(2)).expect("established");
+    many.iter().chain([&one]).for_each(|id| drop(scene.all(*id)));
+    scene.rows.reads.set(0);
+    scene.ms += 1100;
+    let now = scene.ms;
+    assert_eq!(scene.later(0), Some(now), "the rest is due at once");
+    assert!(scene.rows.reads.get() <= 4, "{}", scene.rows.reads.get());
+    assert_eq!(scene.all(one).len(), 1, "whoever asks for little has it soon");
+    let mut goes = 1;
+    while scene.later(0) == Some(now) {
+        goes += 1;
+        assert!(goes < 20);
+    }
+    assert!(many.iter().all(|id| scene.all(*id).len() == 1));
+    // What is the same for many is written once, however many they are.
+    let same: Vec<u32> = (0..30)
+        .map(|_| scene.establish("dave", periodic(100), filter(1)).expect("established"))
+        .collect();
+    many.iter()
+        .chain([&one])
+        .for_each(|id| scene.with(|subscriptions, _, _| subscriptions.forget(*id)));
+    same.iter().for_each(|id| drop(scene.all(*id)));
+    scene.rows.reads.set(0);
+    scene.later(1000);
+    assert_eq!(scene.rows.reads.get(), 1);
+    assert!(same.iter().all(|id| scene.all(*id).len() == 1));
+}
+
+#[test]
+fn what_waits_for_all_is_bounded_and_what_is_alike_counts_once() {
+    let mut scene = Scene::new(Settings { all_octets_max: 20_000, ..Settings::default() });
+    let ids: Vec<u32> = (0..100)
+        .map(|_| scene.establish("alice", on_change(), json!({})).expect("established"))
+        .collect();
+    // Each has had everything by itself, some thousand octets: for most there was no room.
+    let told: Vec<String> = ids.iter().map(|id| kinds(&scene.all(*id)).concat()).collect();
+    assert!(told.iter().any(|kinds| kinds == "push-update"), "{told:?}");
+    let suspended = told.iter().filter(|kinds| kinds.contains("subscription-suspended")).count();
+    assert!((50..100).contains(&suspended), "{suspended}");
+    // They go on once others have read, and get everything then.
+    assert!(told.iter().all(|kinds| kinds.ends_with("push-update")), "{told:?}");
+    let mut scene = Scene::new(Settings { all_octets_max: 20_000, ..Settings::default() });
+    let ids: Vec<u32> = (0..100)
+        .map(|_| {
+            let id = scene.establish("alice", on_change(), json!({})).expect("established");
+            scene.all(id);
+            id
+        })
+        .collect();
+    for interval in 2..6 {
+        scene.publish(vec![Arc::new(row("e1", "q3", interval))]);
+    }
+    assert!(ids.iter().all(|id| kinds(&scene.all(*id)) == ["push-change-update"; 4]));
+}
+
+#[test]
+fn different_filters_of_one_user_are_bounded() {
+    let mut scene = Scene::new(Settings { filters_of_user_max: 2, ..Settings::default() });
+    let filter = |name: &str| {
+        json!({"ietf-yang-push:datastore-xpath-filter":
+            format!("/ietf-interfaces:interfaces/interface[name='{name}']")})
+    };
+    for (user, name, fits) in [
+        ("alice", "e1", true),
+        ("alice", "e2", true),
+        ("alice", "e3", false),
+        ("alice", "e1", true),
+        ("dave", "e3", true),
+        ("alice", "e2", true),
+    ] {
+        let found = scene.establish(user, on_change(), filter(name));
+        assert_eq!(found.is_ok(), fits, "{user} {name}");
+        if let Err(refused) = found {
+            assert!(refused.message.contains("3 different filters"), "{}", refused.message);
+            assert!(app_tag(refused).ends_with("insufficient-resources"));
+        }
+    }
+    let id = scene.establish("alice", on_change(), json!({})).expect("none is none of them");
+    let mut wanted = filter("e4");
+    wanted["id"] = id.into();
+    wanted["ietf-yang-push:datastore"] = "ietf-datastores:operational".into();
+    wanted["ietf-yang-push:on-change"] = json!({});
+    scene.call(&of("alice"), "modify-subscription", &wanted).expect_err("a third");
+}

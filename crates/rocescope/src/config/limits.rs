@@ -165,6 +165,11 @@ limits! {
         "subscriptions of one user at one time";
     subscription_octets_max = 8 << 20, 1 << 16, 1 << 30,
         "octets of notifications that wait for one subscriber; more suspends it";
+    subscriptions_octets_max = 256 << 20, 1 << 20, 1 << 40,
+        "octets of notifications that wait for all subscribers, what many get alike counted once; \
+         more suspends";
+    filters_per_user_max = 64, 1, 65_536,
+        "different filters of the subscriptions of one user";
     period_min_cs = 10, 1, 360_000,
         "hundredths of a second of the shortest period of a subscription";
     unread_timeout_s = 60, 1, 86_400,

@@ -275,10 +275,7 @@ struct Anybody;
 impl client::Handler for Anybody {
     type Error = russh::Error;
 
-    async fn check_server_key(
-        &mut self,
-        _: &PublicKeyOrCertificate,
-    ) -> Result<bool, russh::Error> {
+    async fn check_server_key(&mut self, _: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
         Ok(true)
     }
 }

@@ -106,8 +106,16 @@ const USERS: [(&str, &str, [u8; 10]); 10] = [
 /// `establish-subscription`.
 const CALLERS: [(&str, &str, [u8; 5]); 3] = [
     ("noexec", "{ access = \"exec\", action = \"deny\" }", [0; 5]),
-    ("noschema", "{ operation = \"get-schema\", access = \"exec\", action = \"deny\" }", [1, 1, 1, 0, 1]),
-    ("nosub", "{ module = \"ietf-subscribed-notifications\", access = \"exec\", action = \"deny\" }", [1, 1, 1, 1, 0]),
+    (
+        "noschema",
+        "{ operation = \"get-schema\", access = \"exec\", action = \"deny\" }",
+        [1, 1, 1, 0, 1],
+    ),
+    (
+        "nosub",
+        "{ module = \"ietf-subscribed-notifications\", access = \"exec\", action = \"deny\" }",
+        [1, 1, 1, 1, 0],
+    ),
 ];
 
 fn config(room: &Room, ports: [u16; 2]) {

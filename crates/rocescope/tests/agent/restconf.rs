@@ -273,6 +273,10 @@ fn who_is_not_known_and_what_would_change_something_is_refused() {
         assert_eq!(scene.alice(&[path]).status, status, "{path}");
     }
     assert_eq!(scene.alice(&["-H", "Accept: text/html", QUEUES]).status, 406);
+    for hosts in [&["-H", "Host:"][..], &["-H", "Host: a", "-H", "Host: b"]] {
+        let found = scene.alice(&[hosts, &[QUEUES]].concat());
+        assert_eq!((found.status, &*found.tag()), (400, "malformed-message"), "{hosts:?}");
+    }
     // Without TLS it says so.
     let plain = Command::new("curl")
         .args(["-sS", "--max-time", "20"])

@@ -89,12 +89,7 @@ async fn over_http(nth: usize, https: Https, words: mpsc::UnboundedSender<Word>)
     }
 }
 
-async fn over_ssh(
-    nth: usize,
-    port: u16,
-    key: Arc<PrivateKey>,
-    words: mpsc::UnboundedSender<Word>,
-) {
+async fn over_ssh(nth: usize, port: u16, key: Arc<PrivateKey>, words: mpsc::UnboundedSender<Word>) {
     let mut client = Netconf::connect(port, "alice", &key).await.expect("a session");
     let filter = "<yp:datastore-subtree-filter><interfaces \
                   xmlns=\"urn:ietf:params:xml:ns:yang:ietf-interfaces\"><interface>\

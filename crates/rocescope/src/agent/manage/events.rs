@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use manage::push::Message;
+use manage::push::{Message, Shared};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -93,9 +93,9 @@ async fn send(mut reader: Attached, sender: mpsc::Sender<Bytes>, mut stop: watch
 }
 
 /// Text that many streams hold at the same time.
-struct Shared(Arc<str>);
+struct Held(Arc<Shared>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -108,7 +108,7 @@ fn event(message: &Message) -> Vec<Bytes> {
     if is_line(&before) && is_line(&shared) && is_line(&after) {
         let before = Bytes::from(format!("data: {before}"));
         let after = Bytes::from(format!("{after}\n\n"));
-        return vec![before, Bytes::from_owner(Shared(shared)), after];
+        return vec![before, Bytes::from_owner(Held(shared)), after];
     }
     let document = [&*before, &*shared, &*after].concat();
     let mut out = String::with_capacity(document.len() + 16);

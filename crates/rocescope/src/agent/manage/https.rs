@@ -15,7 +15,7 @@ use hyper::header::{
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use manage::error::{OperationError, Tag};
 use manage::operation::{Caller, Transport, View};
@@ -163,6 +163,11 @@ async fn answered(
         let error = OperationError::protocol(tag, what);
         sent(restconf::errors(schema, accept.as_deref(), status.as_u16(), &[error]))
     };
+    let hosts = head.headers.get_all(HOST).iter().count();
+    if head.version == Version::HTTP_11 && hosts != 1 {
+        let what = format!("{hosts} fields Host, expected one (RFC 9112, section 3.2)");
+        return refused(StatusCode::BAD_REQUEST, Tag::MalformedMessage, what);
+    }
     let user = match shared.user(chain, &head.headers) {
         Ok(user) => user,
         Err(why) => {
@@ -214,7 +219,11 @@ async fn answered(
             let what = format!("a body of more than {octets_max} octets, manage.body_octets_max");
             return refused(StatusCode::PAYLOAD_TOO_LARGE, Tag::TooBig, what);
         }
-        Ok(Err(_)) | Err(_) => {
+        Ok(Err(error)) => {
+            let what = format!("a body that is not as HTTP has it: {error}");
+            return refused(StatusCode::BAD_REQUEST, Tag::MalformedMessage, what);
+        }
+        Err(_) => {
             let what = "a body that did not come whole in time".into();
             return refused(StatusCode::REQUEST_TIMEOUT, Tag::OperationFailed, what);
         }

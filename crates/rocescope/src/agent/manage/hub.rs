@@ -133,7 +133,8 @@ impl Hub {
     }
 
     pub(super) fn top(&self, definition: &'static Definition) -> Option<Node> {
-        self.lock().subscriptions.top(definition, None)
+        // Whoever reads anything else waits for nobody.
+        Subscriptions::tells(definition).then(|| self.lock().subscriptions.top(definition, None))?
     }
 }
 

@@ -130,6 +130,8 @@ impl Opened {
             subscriptions_max: size(limits.subscriptions_max),
             of_user_max: size(limits.subscriptions_per_user_max),
             waiting_octets_max: size(limits.subscription_octets_max),
+            all_octets_max: size(limits.subscriptions_octets_max),
+            filters_of_user_max: size(limits.filters_per_user_max),
             period_min: u32::try_from(limits.period_min_cs).unwrap_or(u32::MAX),
             suspended_max: Duration::from_secs(limits.unread_timeout_s),
         };

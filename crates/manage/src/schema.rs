@@ -100,6 +100,18 @@ pub struct Module {
     pub text: Option<&'static str>,
 }
 
+impl Module {
+    /// Whether its text is one of YANG 1: without a version in it, or with 1 (RFC 7950, section
+    /// 7.1.2).
+    pub fn version_1(&self) -> bool {
+        self.text.is_some_and(|text| {
+            let mut lines = text.lines();
+            let version = lines.find_map(|line| line.trim_start().strip_prefix("yang-version"));
+            version.is_none_or(|version| !version.contains("1.1"))
+        })
+    }
+}
+
 /// How a value stands in JSON (RFC 7951, section 6) and what of it XML has to resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {

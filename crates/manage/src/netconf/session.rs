@@ -253,7 +253,9 @@ impl Session {
     }
 }
 
-/// What this server can do, as URIs.
+/// What this server can do, as URIs. Modules of YANG 1.1 are in the library alone; those of YANG 1
+/// stand here too (RFC 6020, section 5.6.4), which RFC 6022, section 2, and RFC 6243, section 4.3,
+/// ask for of theirs: a client that does not find the former does not call `get-schema`.
 pub fn capabilities(schema: &Schema) -> Vec<String> {
     let mut all: Vec<String> = [
         BASE_1_0,
@@ -271,6 +273,16 @@ pub fn capabilities(schema: &Schema) -> Vec<String> {
             library.revision,
             schema.content_id()
         )
+    }));
+    let first = schema.modules().iter().filter(|module| module.implemented && module.version_1());
+    all.extend(first.map(|module| {
+        let (name, revision) = (&module.name, &module.revision);
+        let mut uri = format!("{}?module={name}&revision={revision}", module.namespace);
+        if !module.features.is_empty() {
+            uri.push_str("&features=");
+            uri.push_str(&module.features.join(","));
+        }
+        uri
     }));
     all
 }

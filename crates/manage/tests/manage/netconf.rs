@@ -267,6 +267,22 @@ fn our_hello_says_what_is_so() {
         schema().content_id()
     );
     assert!(all.contains(&&*library), "{all:?}");
+    // Those of YANG 1, and no others: clients look for get-schema and for defaults here.
+    let modules: Vec<&str> =
+        all.iter().filter_map(|uri| uri.split_once("?module=")).map(|(_, module)| module).collect();
+    assert_eq!(
+        modules,
+        [
+            "iana-if-type&revision=2026-03-17",
+            "ietf-netconf&revision=2011-06-01&features=xpath",
+            "ietf-netconf-acm&revision=2018-02-14",
+            "ietf-netconf-monitoring&revision=2010-10-04",
+            "ietf-netconf-with-defaults&revision=2011-06-01",
+            "ietf-restconf-monitoring&revision=2017-01-26",
+        ]
+    );
+    let monitoring = "urn:ietf:params:xml:ns:yang:ietf-netconf-monitoring?module=";
+    assert!(all.iter().any(|uri| uri.starts_with(monitoring)), "{all:?}");
     assert!(
         !all.iter().any(|uri| uri.contains("writable") || uri.contains("candidate")),
         "{all:?}"

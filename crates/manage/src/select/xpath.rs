@@ -32,8 +32,8 @@ impl fmt::Display for XpathError {
 impl std::error::Error for XpathError {}
 
 /// The nodes that an expression selects, each with all that is in it, and with its ancestors and
-/// their keys; of each so many levels. Names in the expression have module names as prefixes; one without a prefix is of the
-/// module of the step before.
+/// their keys; of each so many levels, and the keys of lists at the last. Names in the expression
+/// have module names as prefixes; one without a prefix is of the module of the step before.
 ///
 /// # Errors
 ///
@@ -65,14 +65,16 @@ pub fn xpath(
     }
     let wanted = |node: &DataNodeRef<'_>| {
         let raw = node.as_raw();
+        let key = node.schema().is_list_key();
+        // A key is where its entry is, a level below the last one too.
+        let levels = levels.map_or(usize::MAX, |levels| {
+            usize::from(levels).saturating_sub(1) + usize::from(key)
+        });
         selected.contains(&raw)
             || around.contains(&raw)
-            || node.schema().is_list_key()
+            || key
                 && node.ancestors().next().is_some_and(|parent| around.contains(&parent.as_raw()))
-            || node
-                .ancestors()
-                .take(levels.map_or(usize::MAX, |levels| usize::from(levels).saturating_sub(1)))
-                .any(|ancestor| selected.contains(&ancestor.as_raw()))
+            || node.ancestors().take(levels).any(|ancestor| selected.contains(&ancestor.as_raw()))
     };
     Ok(converted(first.inclusive_siblings(), schema.data(), false, &wanted))
 }

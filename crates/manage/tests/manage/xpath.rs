@@ -1,7 +1,7 @@
 //! Selection by XPath.
 
 use manage::json;
-use manage::select::xpath;
+use manage::select::{depth, xpath};
 
 use super::scene::{schema, tree};
 
@@ -64,4 +64,18 @@ fn what_could_take_long_or_selects_no_nodes_is_refused() {
         let found = xpath(schema(), &tree(), good, None);
         assert!(found.is_ok(), "{good}: {found:?}");
     }
+}
+
+#[test]
+fn levels_are_those_of_depth_with_the_keys_of_lists() {
+    for levels in 1..=6 {
+        let found = xpath(schema(), &tree(), "/ietf-interfaces:interfaces", Some(levels));
+        let expected = json::object(&depth(tree(), levels));
+        assert_eq!(json::object(&found.expect("nodes")), expected, "{levels}");
+    }
+    let entries = xpath(schema(), &tree(), "/ietf-interfaces:interfaces/interface", Some(1));
+    assert_eq!(
+        json::object(&entries.expect("nodes")),
+        r#"{"ietf-interfaces:interfaces":{"interface":[{"name":"Ethernet1/1"},{"name":"Ethernet1/2"}]}}"#
+    );
 }

@@ -134,6 +134,8 @@ pub struct OperationError {
     pub message: Box<str>,
     /// What the protocol has beside these.
     pub info: Info,
+    /// The HTTP status, where it is not that of the tag.
+    pub status: Option<u16>,
 }
 
 /// `error-info`.
@@ -198,7 +200,15 @@ impl Structure {
 impl OperationError {
     /// An error with nothing beside its kind and its words.
     pub fn new(layer: Layer, tag: Tag, message: impl Into<Box<str>>) -> Self {
-        Self { layer, tag, app_tag: None, path: None, message: message.into(), info: Info::Nothing }
+        Self {
+            layer,
+            tag,
+            app_tag: None,
+            path: None,
+            message: message.into(),
+            info: Info::Nothing,
+            status: None,
+        }
     }
 
     /// One about data or what was asked of it.
@@ -215,6 +225,13 @@ impl OperationError {
     #[must_use]
     pub fn with_app_tag(mut self, app_tag: impl Into<Box<str>>) -> Self {
         self.app_tag = Some(app_tag.into());
+        self
+    }
+
+    /// The same with an HTTP status of its own.
+    #[must_use]
+    pub const fn with_status(mut self, status: Option<u16>) -> Self {
+        self.status = status;
         self
     }
 

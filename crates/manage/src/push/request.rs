@@ -111,15 +111,18 @@ fn hinted(
     message: impl Into<Box<str>>,
     hints: Vec<(&'static str, Box<str>, bool)>,
 ) -> OperationError {
-    let refused = OperationError::application(Tag::OperationFailed, message).with_app_tag(reason);
+    let refused = of_reason(reason, message);
     let name = match &*input.definition.name {
         "establish-subscription" => "establish-subscription-datastore-error-info",
         "modify-subscription" => "modify-subscription-datastore-error-info",
         _ => return refused,
     };
     let Some(module) = schema.module("ietf-yang-push") else { return refused };
-    let mut leaves = vec![("reason", reason.into(), false)];
-    leaves.extend(hints);
+    // The reason is told already.
+    if hints.is_empty() {
+        return refused;
+    }
+    let leaves = hints;
     refused.with(Info::Structure(Box::new(Structure { module, name, leaves })))
 }
 
@@ -168,7 +171,20 @@ pub(super) fn no_such(input: &Node, id: u32) -> OperationError {
         "kill-subscription" => format!("subscription {id}, which there is not"),
         _ => format!("subscription {id}, which is not one of this subscriber"),
     };
-    OperationError::application(Tag::OperationFailed, message).with_app_tag(reason)
+    of_reason(reason, message)
+}
+
+/// An error with the tag and the HTTP status of its identity (RFC 8640, section 7; RFC 8650, section
+/// 3.3). One that the tables do not have is about a value.
+fn of_reason(reason: &str, message: impl Into<Box<str>>) -> OperationError {
+    let identity = reason.rsplit_once(':').map_or(reason, |(_, identity)| identity);
+    let (tag, status) = match identity {
+        "insufficient-resources" => (Tag::ResourceDenied, None),
+        "no-such-subscription" | "no-such-subscription-resync" => (Tag::InvalidValue, Some(404)),
+        "cant-exclude" | "on-change-unsupported" => (Tag::OperationNotSupported, Some(501)),
+        _ => (Tag::InvalidValue, None),
+    };
+    OperationError::application(tag, message).with_app_tag(reason).with_status(status)
 }
 
 /// The number that an operation names.
@@ -180,27 +196,6 @@ pub(super) fn id(input: &Node) -> Result<u32, OperationError> {
     })
 }
 
-/// That there is at most one of these, which are cases of one choice (RFC 7950, section 7.9).
-fn one_case(input: &Node, names: &[&str]) -> Result<(), OperationError> {
-    let found: Vec<&str> =
-        names.iter().copied().filter(|name| input.child(name).is_some()).collect();
-    let [_, second, ..] = found[..] else { return Ok(()) };
-    let message = format!("{}, expected one of them", found.join(" and "));
-    let element = Info::Element(second.into());
-    Err(OperationError::application(Tag::BadElement, message).with(element))
-}
-
-fn cases(input: &Node) -> Result<(), OperationError> {
-    for choice in [
-        &["stream", "datastore"][..],
-        &["periodic", "on-change"],
-        &["selection-filter-ref", "datastore-subtree-filter", "datastore-xpath-filter"],
-    ] {
-        one_case(input, choice)?;
-    }
-    Ok(())
-}
-
 /// Reads `establish-subscription`.
 pub(super) fn establish(
     schema: &'static Schema,
@@ -209,7 +204,6 @@ pub(super) fn establish(
     now: Now,
 ) -> Result<Wanted, OperationError> {
     let input = call.input;
-    cases(input)?;
     if let Some(stream) = input.leaf("stream") {
         let message = format!(
             "stream {stream:?}: this server has no events to stream, expected the datastore \
@@ -240,7 +234,6 @@ pub(super) fn modify(
     now: Now,
 ) -> Result<Modified, OperationError> {
     let input = call.input;
-    cases(input)?;
     if input.leaf("datastore").is_some() {
         datastore(schema, input)?;
     }

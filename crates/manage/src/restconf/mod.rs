@@ -104,7 +104,7 @@ struct Refused {
 
 impl From<OperationError> for Refused {
     fn from(error: OperationError) -> Self {
-        Self { status: error.tag.status(), error, allow: None }
+        Self { status: error.status.unwrap_or(error.tag.status()), error, allow: None }
     }
 }
 

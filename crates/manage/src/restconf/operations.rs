@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{CALL, Refused, Request, Response, Service, encoding, layer, media, query};
-use crate::error::{Info, OperationError, RESTCONF, Tag};
+use crate::error::{OperationError, RESTCONF, Tag};
 use crate::json;
 use crate::operation::{Body, Call};
 use crate::read::Encoding;
@@ -106,7 +106,7 @@ fn called(
             encoding: encoding_of(request).unwrap_or(accepted),
             base: service.base,
         };
-        service.operations.call(&call).map_err(of_subscription)
+        service.operations.call(&call).map_err(Refused::from)
     };
     if text.trim().is_empty() {
         let input = Node::inner(operation, Vec::new());
@@ -148,40 +148,6 @@ fn called(
             done(&input, Body::Xml(&[&element]))
         }
     }
-}
-
-/// Refusals of subscriptions have tags and statuses of their own over HTTP (RFC 8650, section 3.3);
-/// what says the reason there need not say it again.
-fn of_subscription(mut error: OperationError) -> Refused {
-    let reason = error.app_tag.as_deref().and_then(|tag| Some(tag.split_once(':')?.1));
-    let (tag, status) = match reason {
-        Some(
-            "dscp-unavailable"
-            | "encoding-unsupported"
-            | "filter-unavailable"
-            | "filter-unsupported"
-            | "datastore-not-subscribable"
-            | "period-unsupported",
-        ) => (Tag::InvalidValue, 400),
-        Some("no-such-subscription" | "no-such-subscription-resync") => (Tag::InvalidValue, 404),
-        Some("insufficient-resources") => (Tag::ResourceDenied, 409),
-        Some("update-too-big" | "sync-too-big") => (Tag::TooBig, 400),
-        Some(
-            "cant-exclude"
-            | "on-change-unsupported"
-            | "on-change-sync-unsupported"
-            | "replay-unsupported",
-        ) => (Tag::OperationNotSupported, 501),
-        _ => return error.into(),
-    };
-    error.tag = tag;
-    if let Info::Structure(hints) = &mut error.info {
-        hints.leaves.retain(|(name, _, _)| *name != "reason");
-        if hints.leaves.is_empty() {
-            error.info = Info::Nothing;
-        }
-    }
-    Refused { error, status, allow: None }
 }
 
 fn encoding_of(request: &Request<'_>) -> Option<Encoding> {

@@ -559,22 +559,27 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
     let mut scene = Scene::new(settings);
     let push = |name: &str| format!("ietf-yang-push:{name}");
     let subscribed = |name: &str| format!("ietf-subscribed-notifications:{name}");
-    for (trigger, more, expected) in [
-        (periodic(9), json!({}), push("period-unsupported")),
+    // The tags and statuses of RFC 8640, section 7, and RFC 8650, section 3.3.
+    let (bad, unsupported) = (("invalid-value", None), ("operation-not-supported", Some(501)));
+    for (trigger, more, expected, kind) in [
+        (periodic(9), json!({}), push("period-unsupported"), bad),
         (
             on_change(),
             json!({"ietf-yang-push:datastore": "ietf-datastores:running"}),
             push("datastore-not-subscribable"),
+            bad,
         ),
         (
             json!({"ietf-yang-push:on-change": {"excluded-change": ["create"]}}),
             json!({}),
             push("cant-exclude"),
+            unsupported,
         ),
         (
             on_change(),
             json!({"ietf-yang-push:datastore-subtree-filter": {"ietf-yang-library:yang-library": {}}}),
             push("on-change-unsupported"),
+            unsupported,
         ),
         (
             on_change(),
@@ -586,16 +591,19 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
             on_change(),
             json!({"ietf-yang-push:datastore-xpath-filter": "//*//*"}),
             subscribed("filter-unsupported"),
+            bad,
         ),
         (
             on_change(),
             json!({"ietf-yang-push:datastore-xpath-filter": "/y:a"}),
             subscribed("filter-unsupported"),
+            bad,
         ),
     ] {
         let refused = scene.establish("alice", trigger, more).expect_err(&expected);
         let text = write_json(std::slice::from_ref(&refused));
         assert!(text.contains(&format!("\"reason\":\"{expected}\"")), "{text}");
+        assert_eq!((refused.tag.word(), refused.status), kind, "{expected}");
         assert_eq!(app_tag(refused), expected);
     }
     for (trigger, more, named) in [
@@ -634,6 +642,7 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
         let found = scene.establish(user, on_change(), json!({}));
         assert_eq!(found.is_ok(), granted, "{user}");
         if let Err(refused) = found {
+            assert_eq!((refused.tag.word(), refused.tag.status()), ("resource-denied", 409));
             assert_eq!(app_tag(refused), subscribed("insufficient-resources"));
         }
     }
@@ -646,6 +655,7 @@ fn only_its_own_subscriber_changes_a_subscription() {
     scene.all(id);
     for name in ["delete-subscription", "resync-subscription"] {
         let refused = scene.call(&of("dave"), name, &json!({"id": id})).expect_err("not his");
+        assert_eq!((refused.tag.word(), refused.status), ("invalid-value", Some(404)));
         assert!(app_tag(refused).contains("no-such-subscription"));
     }
     scene.call(&of("alice"), "resync-subscription", &json!({"id": id})).expect("hers");

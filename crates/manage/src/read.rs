@@ -9,7 +9,9 @@ use yang5::data::{
     DataFormat, DataNodeRef, DataOperation, DataParserFlags, DataTree, DataTreeOwningRef,
     DataValidationFlags,
 };
+use yang5::schema::{SchemaNode, SchemaNodeKind};
 
+use crate::error::Tag;
 use crate::schema::{Definition, Kind, Schema, find};
 use crate::tree::{Content, Node};
 
@@ -55,6 +57,8 @@ pub struct ReadError {
     pub path: Option<String>,
     /// The `error-app-tag` that the module gives, where it gives one.
     pub app_tag: Option<String>,
+    /// What kind of error it is.
+    pub tag: Tag,
 }
 
 impl fmt::Display for ReadError {
@@ -68,11 +72,11 @@ impl std::error::Error for ReadError {}
 
 impl From<yang5::Error> for ReadError {
     fn from(error: yang5::Error) -> Self {
-        Self {
-            what: error.msg.unwrap_or_else(|| "not valid, for no reason that libyang tells".into()),
-            path: error.path,
-            app_tag: error.apptag,
-        }
+        let what =
+            error.msg.unwrap_or_else(|| "not valid, for no reason that libyang tells".into());
+        let missing = what.starts_with("Mandatory");
+        let tag = if missing { Tag::MissingElement } else { Tag::InvalidValue };
+        Self { what, path: error.path, app_tag: error.apptag, tag }
     }
 }
 
@@ -108,12 +112,14 @@ impl Schema {
         without_nul(text)?;
         let parsed =
             DataTreeOwningRef::parse_netconf_rpc_op(&self.context, text, DataParserFlags::STRICT)?;
+        one_case_of_each_choice(parsed.tree.reference().into_iter())?;
         let root = parsed.tree.reference().into_iter();
         let mut found = nodes(root, self.rpcs(), false, &|_| true);
         found.pop().ok_or_else(|| ReadError {
             what: "no operation, expected one of the modules".into(),
             path: None,
             app_tag: None,
+            tag: Tag::InvalidValue,
         })
     }
 
@@ -132,6 +138,7 @@ impl Schema {
         let path = format!("/{operation}");
         let mut parsed = DataTreeOwningRef::new_path(&self.context, &path, None, false)?;
         parsed.parse_restconf_rpc_op(text, encoding.format(), DataParserFlags::STRICT)?;
+        one_case_of_each_choice(parsed.tree.reference().into_iter())?;
         let root = parsed.tree.reference().into_iter();
         let found = nodes(root, self.rpcs(), false, &|_| true).pop();
         Ok(found.unwrap_or_else(|| Node::inner(operation, Vec::new())))
@@ -174,7 +181,45 @@ impl Schema {
 fn without_nul(text: &str) -> Result<(), ReadError> {
     if text.contains('\0') {
         let what = "character U+0000, expected none".into();
-        return Err(ReadError { what, path: None, app_tag: None });
+        return Err(ReadError { what, path: None, app_tag: None, tag: Tag::InvalidValue });
+    }
+    Ok(())
+}
+
+/// Refuses nodes of several cases of one choice beside each other (RFC 7950, section 8.3.1), which
+/// libyang lets pass where an operation is read: it does not validate one.
+fn one_case_of_each_choice<'a>(
+    siblings: impl Iterator<Item = DataNodeRef<'a>>,
+) -> Result<(), ReadError> {
+    let siblings: Vec<DataNodeRef<'a>> = siblings.collect();
+    let mut chosen: Vec<(SchemaNode<'_>, SchemaNode<'_>)> = Vec::new();
+    for node in &siblings {
+        one_case_of_each_choice(node.children())?;
+        let mut case = node.schema();
+        for outer in node.schema().ancestors() {
+            match outer.kind() {
+                SchemaNodeKind::Case => {}
+                SchemaNodeKind::Choice => match chosen.iter().find(|(of, _)| *of == outer) {
+                    Some((_, first)) if *first != case => {
+                        return Err(ReadError {
+                            what: format!(
+                                "{} of choice {}, of which {} is here already, expected one case",
+                                case.name(),
+                                outer.name(),
+                                first.name()
+                            ),
+                            path: Some(node.path()),
+                            app_tag: None,
+                            tag: Tag::BadElement,
+                        });
+                    }
+                    Some(_) => {}
+                    None => chosen.push((outer.clone(), case)),
+                },
+                _ => break,
+            }
+            case = outer;
+        }
     }
     Ok(())
 }

@@ -327,9 +327,7 @@ fn unfit(error: &FilterError) -> OperationError {
 
 /// What libyang refuses, as an error of the protocol.
 fn invalid(error: ReadError) -> OperationError {
-    let tag =
-        if error.what.starts_with("Mandatory") { Tag::MissingElement } else { Tag::InvalidValue };
-    let mut refused = OperationError::new(Layer::Protocol, tag, error.what);
+    let mut refused = OperationError::new(Layer::Protocol, error.tag, error.what);
     refused.path = error.path.map(Into::into);
     refused.app_tag = error.app_tag.map(Into::into);
     refused

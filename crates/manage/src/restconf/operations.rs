@@ -122,7 +122,7 @@ fn called(
     })?;
     let read = || {
         schema.read_restconf_input(operation, encoding, text).map_err(|error| {
-            let refused = OperationError::application(Tag::InvalidValue, error.what);
+            let refused = OperationError::application(error.tag, error.what);
             let refused = OperationError { path: error.path.map(Into::into), ..refused };
             Refused::from(layer(refused))
         })

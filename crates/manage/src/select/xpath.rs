@@ -67,9 +67,8 @@ pub fn xpath(
         let raw = node.as_raw();
         let key = node.schema().is_list_key();
         // A key is where its entry is, a level below the last one too.
-        let levels = levels.map_or(usize::MAX, |levels| {
-            usize::from(levels).saturating_sub(1) + usize::from(key)
-        });
+        let levels = levels
+            .map_or(usize::MAX, |levels| usize::from(levels).saturating_sub(1) + usize::from(key));
         selected.contains(&raw)
             || around.contains(&raw)
             || key

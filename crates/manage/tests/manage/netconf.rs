@@ -358,6 +358,9 @@ fn get_data_cuts_to_what_was_asked_for() {
     assert_eq!(tag(&ask("operational", "<max-depth>0</max-depth>")), "invalid-value");
     assert_eq!(tag(&ask("operational", "<xpath-filter>/y:a</xpath-filter>")), "invalid-value");
     assert_eq!(tag(&ask("operational", "<with-origin/>")), "unknown-element");
+    // Two cases of a choice, of which libyang would take one.
+    let both = "<subtree-filter><if:interfaces/></subtree-filter><xpath-filter>/if:interfaces</xpath-filter>";
+    assert_eq!(tag(&ask("operational", both)), "bad-element");
     assert_eq!(
         tag(&ask("operational", "<with-defaults>report-all-tagged</with-defaults>")),
         "invalid-value"

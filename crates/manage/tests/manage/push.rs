@@ -606,19 +606,6 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
         assert_eq!((refused.tag.word(), refused.status), kind, "{expected}");
         assert_eq!(app_tag(refused), expected);
     }
-    for (trigger, more, named) in [
-        (on_change(), periodic(100), "periodic and on-change"),
-        (
-            on_change(),
-            json!({"ietf-yang-push:datastore-xpath-filter": "/ietf-interfaces:interfaces",
-                   "ietf-yang-push:datastore-subtree-filter": {}}),
-            "datastore-subtree-filter and datastore-xpath-filter",
-        ),
-    ] {
-        let refused = scene.establish("alice", trigger, more).expect_err("two cases");
-        assert_eq!(refused.tag.word(), "bad-element");
-        assert_eq!(&*refused.message, format!("{named}, expected one of them"));
-    }
     let hint =
         write_json(&[scene.establish("alice", periodic(9), json!({})).expect_err("too short")]);
     assert!(hint.contains("\"period-hint\":10"), "{hint}");

@@ -478,6 +478,15 @@ fn operations_are_called_in_both_encodings() {
         assert!(refused.contains(&format!("\"error-tag\":\"{tag}\"")), "{refused}");
         assert!(refused.contains(reason), "{refused}");
     }
+    // Two cases of a choice, of which libyang would take one.
+    let both = r#"{"ietf-subscribed-notifications:input":{"ietf-yang-push:datastore":"ietf-datastores:operational","ietf-yang-push:periodic":{"period":100},"ietf-yang-push:on-change":{}}}"#;
+    let (status, refused) = call("establish-subscription", json, None, both);
+    assert_eq!(status, 400);
+    assert!(refused.contains("\"bad-element\"") && refused.contains("periodic"), "{refused}");
+    let both = "<input xmlns='urn:ietf:params:xml:ns:yang:ietf-subscribed-notifications' xmlns:yp='urn:ietf:params:xml:ns:yang:ietf-yang-push' xmlns:ds='urn:ietf:params:xml:ns:yang:ietf-datastores'><yp:datastore>ds:operational</yp:datastore><yp:on-change/><yp:periodic><yp:period>100</yp:period></yp:periodic></input>";
+    let (status, refused) = call("establish-subscription", xml, None, both);
+    assert_eq!(status, 400);
+    assert!(refused.contains("\"bad-element\"") && refused.contains("on-change"), "{refused}");
     let stream = r#"{"ietf-subscribed-notifications:input":{"stream":"NETCONF"}}"#;
     assert_eq!(
         call("establish-subscription", json, None, stream),

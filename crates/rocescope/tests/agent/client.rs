@@ -45,23 +45,28 @@ impl Source {
         Ok(source)
     }
 
-    fn tell(&mut self, queue: usize, rest: &str) -> io::Result<()> {
+    fn line(&mut self, t: u64, queue: usize, rest: &str) -> String {
         self.seq += 1;
-        // A little behind the end of an interval.
-        let t = self.intervals * self.interval_ns + 1_000 * self.intervals.min(1);
-        let seq = self.seq;
-        let (interface, queue) = (queue / 8, queue % 8);
-        let line = format!(
+        let (seq, interface, queue) = (self.seq, queue / 8, queue % 8);
+        format!(
             "{{\"seq\":{seq},\"t\":{t},\"interface\":\"Ethernet{interface}\",\
              \"queue\":\"{queue}\",{rest}}}\n"
-        );
+        )
+    }
+
+    fn tell(&mut self, queue: usize, rest: &str) -> io::Result<()> {
+        let line = self.line(0, queue, rest);
         self.stream.write_all(line.as_bytes())
     }
 
-    /// Comes to the end of an interval, which is that of every queue.
+    /// Comes to the end of an interval, which is that of every queue: they are all told of at once.
     pub fn complete(&mut self) -> io::Result<()> {
         self.intervals += 1;
-        self.tell(0, r#""event":"backlog","present":true"#)
+        let end = self.intervals * self.interval_ns;
+        // What is told at one time says that everything before it was told.
+        let rest = r#""event":"backlog","present":true"#;
+        let lines = self.line(end + 1_000, 0, rest) + &self.line(end + 1_001, 0, rest);
+        self.stream.write_all(lines.as_bytes())
     }
 }
 

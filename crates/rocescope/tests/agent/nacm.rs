@@ -591,7 +591,7 @@ fn what_a_user_may_read_is_the_same_in_every_way_in() {
         }
         checks
     });
-    assert_eq!(checks, USERS.len() * 216, "some way was not asked");
+    assert_eq!(checks, USERS.len() * 260, "some way was not asked");
     agent.signal("TERM");
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0), "{said}");

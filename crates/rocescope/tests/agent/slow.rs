@@ -127,8 +127,8 @@ fn two_of_a_hundred_subscribers_stop_reading_and_the_others_are_told_in_time() {
     source.complete().expect("sent");
     let authority = fs::read(room.path("pki/ca.pem")).expect("read");
     let https = Https::new(&authority, ports[0]).expect("certificates");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all();
-    let runtime = { runtime }.build().expect("a runtime");
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().expect("a runtime");
     let seen = runtime.block_on(watched(&agent, &https, ports[1], &key, &mut source));
     let Seen { told, worst, states, grown } = seen;
     let missing: Vec<usize> = (0..READERS * 2).filter(|nth| told[*nth] != INTERVALS).collect();
@@ -195,7 +195,10 @@ async fn watched(
         if interval == told[nth] + 1 {
             told[nth] = interval;
         }
-        let since = usize::try_from(interval - first - 1).ok().and_then(|nth| sent.get(nth));
+        let since = interval
+            .checked_sub(first + 1)
+            .and_then(|nth| usize::try_from(nth).ok())
+            .and_then(|nth| sent.get(nth));
         let since = since.unwrap_or_else(|| panic!("interval {interval} before its end"));
         worst = worst.max(at.saturating_duration_since(*since));
     };

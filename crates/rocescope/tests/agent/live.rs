@@ -316,7 +316,8 @@ fn inside_promiscuous_on_demand() {
         assert_eq!(promiscuity(), expected, "{line:?}");
         agent.signal("TERM");
         connection.heard_out();
-        assert_eq!(agent.ended().0, Some(0));
+        let (code, said) = agent.ended();
+        assert_eq!(code, Some(0), "{said}");
         assert_eq!(promiscuity(), 0, "{line:?}");
     }
 }

@@ -120,7 +120,7 @@ fn called(
         );
         Refused { error, status: 415, allow: None }
     })?;
-    let read = || {
+    let read = |text: &str| {
         schema.read_restconf_input(operation, encoding, text).map_err(|error| {
             let refused = OperationError::application(error.tag, error.what);
             let refused = OperationError { path: error.path.map(Into::into), ..refused };
@@ -131,23 +131,31 @@ fn called(
         Encoding::Json => {
             let value =
                 json::read(text).map_err(|error| malformed(format!("{error} of the body")))?;
-            let name = format!("{}:input", operation.module.name);
-            let other = value.as_object().and_then(|all| all.keys().find(|key| **key != name));
-            if let Some(other) = other {
-                let message = format!("member {other:?} of the body, expected {name:?} alone");
-                return Err(OperationError::protocol(Tag::UnknownElement, message).into());
-            }
-            let input = read()?;
-            let inner = value.get(&name).unwrap_or(&Value::Null);
+            let inner = input_of(operation, &value)?;
+            // Written anew: libyang sees the same as we do.
+            let input = read(&value.to_string())?;
             done(&input, Body::Json(inner))
         }
         Encoding::Xml => {
             let element = Element::read(text, &Limits::default())
                 .map_err(|error| malformed(error.to_string()))?;
-            let input = read()?;
+            let input = read(text)?;
             done(&input, Body::Xml(&[&element]))
         }
     }
+}
+
+/// The input in a body of JSON: an object, alone in another one. libyang takes more for it, and ends
+/// the process where it is an array.
+fn input_of<'a>(operation: &Definition, body: &'a Value) -> Result<&'a Value, Refused> {
+    let name = format!("{}:input", operation.module.name);
+    body.as_object()
+        .filter(|members| members.len() == 1)
+        .and_then(|members| members.get(&name))
+        .filter(|input| input.is_object())
+        .ok_or_else(|| {
+            Refused::bad(format!("a body that is not {{\"{name}\": {{...}}}}, expected it"))
+        })
 }
 
 fn encoding_of(request: &Request<'_>) -> Option<Encoding> {

@@ -453,6 +453,23 @@ fn operations_are_called_in_both_encodings() {
     assert_eq!(status, 404);
     assert!(refused.contains("\"error-tag\":\"invalid-value\""), "{refused}");
     assert!(refused.contains("no-such-subscription"), "{refused}");
+    // What is no input, or has something beside it.
+    let input = |text: &str| format!("{{\"ietf-subscribed-notifications:input\":{text}}}");
+    for bad in [
+        input("[]"),
+        input("[{\"id\":1}]"),
+        input("null"),
+        input("1"),
+        input("{\"id\":1},\"a:b\":{}"),
+        "{\"input\":{\"id\":1}}".to_owned(),
+        "[]".to_owned(),
+        "null".to_owned(),
+        "{}".to_owned(),
+    ] {
+        let (status, refused) = call("delete-subscription", json, None, &bad);
+        assert_eq!(status, 400, "{bad}");
+        assert!(refused.contains("subscribed-notifications:input"), "{bad}: {refused}");
+    }
     // Two cases of a choice, of which libyang would take one.
     let both = r#"{"ietf-subscribed-notifications:input":{"ietf-yang-push:datastore":"ietf-datastores:operational","ietf-yang-push:periodic":{"period":100},"ietf-yang-push:on-change":{}}}"#;
     let (status, refused) = call("establish-subscription", json, None, both);

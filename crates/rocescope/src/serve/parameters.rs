@@ -107,7 +107,12 @@ pub(super) fn digits(text: &str) -> Option<u64> {
 /// is a space in a query string that was not escaped.
 fn date(text: &str) -> Option<u64> {
     let time = OffsetDateTime::parse(&text.replace(' ', "+"), &Rfc3339).ok()?;
-    u64::try_from(time.unix_timestamp_nanos()).ok().map(|ns| ns / 1_000_000)
+    // Nanoseconds since 1970 have more than 64 bits from 2554 on.
+    let since_ns = time.unix_timestamp_nanos();
+    if since_ns < 0 {
+        return None;
+    }
+    u64::try_from(since_ns / 1_000_000).ok()
 }
 
 fn unknown(name: &str, known: &[&'static str]) -> Problem {
@@ -144,12 +149,19 @@ mod tests {
             ("1970-01-01T01:00:00 01:00", 0),
             ("1969-12-31T23:00:00.001999-01:00", 1),
             ("2026-11-30t08:15:00z", 1_796_026_500_000),
+            ("2554-07-21T23:34:33.709Z", 18_446_744_073_709),
+            ("2554-07-21T23:34:33.710Z", 18_446_744_073_710),
+            ("9999-12-31T23:59:59-18:32", 253_402_367_519_000),
         ] {
             assert_eq!(date(text), Some(expected), "{text}");
         }
-        for bad in
-            ["1969-12-31T23:59:59Z", "2026-11-30", "2026-11-30T08:15Z", "2026-02-30T00:00:00Z"]
-        {
+        for bad in [
+            "1969-12-31T23:59:59.999999Z",
+            "1969-12-31T23:59:59Z",
+            "2026-11-30",
+            "2026-11-30T08:15Z",
+            "2026-02-30T00:00:00Z",
+        ] {
             assert_eq!(date(bad), None, "{bad}");
         }
     }

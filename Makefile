@@ -2,7 +2,7 @@
 # make test    everything that has to pass
 # make check   the quick part of it: format, lints, requirements
 # make bench   the meter against the floor and other programs (minutes, 3 GB of disk)
-# make fuzz TARGET=frame|capture|ipfix [SECONDS=60]
+# make fuzz TARGET=frame|capture|ipfix|netconf|restconf|selection|subscriptions [SECONDS=60]
 
 .PHONY: demo test check bench fuzz fuzz-build
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -42,4 +42,4 @@ TARGET ?= frame
 SECONDS ?= 60
 fuzz:
 	mkdir -p fuzz/harness/corpus/$(TARGET)
-	cd fuzz/harness && cargo run --locked --release --bin $(TARGET) -- -max_total_time=$(SECONDS) corpus/$(TARGET) ../corpus/$(TARGET)
+	cd fuzz/harness && cargo run --locked --release --bin $(TARGET) -- -max_total_time=$(SECONDS) -timeout=10 corpus/$(TARGET) ../corpus/$(TARGET)

@@ -1,10 +1,9 @@
-//! Trees as JSON (RFC 7951).
+//! Trees as JSON (RFC 7951), and the JSON that clients send as it is ([`read`]).
 
-use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 
 use crate::schema::{Definition, Kind, Type};
 use crate::tree::{Any, Content, Node};
@@ -160,69 +159,75 @@ pub fn text(out: &mut String, value: &str) {
     out.push('"');
 }
 
-/// Reads JSON in which no object has a member twice, which RFC 7951 (by way of I-JSON, RFC 7493)
-/// does not allow and most readers let through.
+/// Reads a text of JSON in which no object has a name twice (RFC 7493, section 2.3): who reads the
+/// first and who reads the last would have read something else.
 ///
 /// # Errors
 ///
-/// What is no such JSON.
+/// What is no JSON, or has a name twice, or more than 128 arrays and objects within each other.
 pub fn read(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str::<Once>(text)?;
-    serde_json::from_str(text)
+    serde_json::from_str::<Once>(text).map(|read| read.0)
 }
 
-/// A value that was looked at and let go.
-struct Once;
+struct Once(Value);
 
 impl<'de> Deserialize<'de> for Once {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Self)
+        from.deserialize_any(OnceVisitor)
     }
 }
 
-impl<'de> Visitor<'de> for Once {
-    type Value = Self;
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Once;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+        f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
+    fn visit_bool<E>(self, value: bool) -> Result<Once, E> {
+        Ok(Once(value.into()))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
+    fn visit_i64<E>(self, value: i64) -> Result<Once, E> {
+        Ok(Once(value.into()))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_u64<E>(self, value: u64) -> Result<Once, E> {
+        Ok(Once(value.into()))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Once, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("a number out of range"))?;
+        Ok(Once(number.into()))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_str<E>(self, value: &str) -> Result<Once, E> {
+        Ok(Once(value.into()))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
+    fn visit_unit<E>(self) -> Result<Once, E> {
+        Ok(Once(Value::Null))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self, A::Error> {
-        while sequence.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-        let mut names = HashSet::new();
-        while let Some((name, Self)) = map.next_entry::<String, Self>()? {
-            if let Some(name) = names.replace(name) {
-                return Err(A::Error::custom(format_args!("member {name:?} twice in one object")));
-            }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Once, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Once(value)) = from.next_element()? {
+            values.push(value);
         }
-        Ok(self)
+        Ok(Once(values.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Once, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = from.next_key::<String>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format!("name {name:?} twice, expected once")));
+            }
+            let Once(value) = from.next_value()?;
+            members.insert(name, value);
+        }
+        Ok(Once(members.into()))
     }
 }

@@ -9,7 +9,6 @@ use yang5::data::{
     DataFormat, DataNodeRef, DataOperation, DataParserFlags, DataTree, DataTreeOwningRef,
     DataValidationFlags,
 };
-use yang5::schema::{SchemaNode, SchemaNodeKind};
 
 use crate::error::Tag;
 use crate::schema::{Definition, Kind, Schema, find};
@@ -100,7 +99,11 @@ impl Schema {
             What::Input | What::Output => self.rpcs(),
             What::Notification => self.notifications(),
         };
-        Ok(nodes(first.inclusive_siblings(), top, what == What::Output, &|_| true))
+        let found = nodes(first.inclusive_siblings(), top, what == What::Output, &|_| true);
+        if !matches!(what, What::Datastore | What::Data) {
+            once(&found)?;
+        }
+        Ok(found)
     }
 
     /// Reads a whole `rpc` message of NETCONF: the operation and its input.
@@ -112,9 +115,9 @@ impl Schema {
         without_nul(text)?;
         let parsed =
             DataTreeOwningRef::parse_netconf_rpc_op(&self.context, text, DataParserFlags::STRICT)?;
-        one_case_of_each_choice(parsed.tree.reference().into_iter())?;
         let root = parsed.tree.reference().into_iter();
         let mut found = nodes(root, self.rpcs(), false, &|_| true);
+        once(&found)?;
         found.pop().ok_or_else(|| ReadError {
             what: "no operation, expected one of the modules".into(),
             path: None,
@@ -138,10 +141,10 @@ impl Schema {
         let path = format!("/{operation}");
         let mut parsed = DataTreeOwningRef::new_path(&self.context, &path, None, false)?;
         parsed.parse_restconf_rpc_op(text, encoding.format(), DataParserFlags::STRICT)?;
-        one_case_of_each_choice(parsed.tree.reference().into_iter())?;
         let root = parsed.tree.reference().into_iter();
-        let found = nodes(root, self.rpcs(), false, &|_| true).pop();
-        Ok(found.unwrap_or_else(|| Node::inner(operation, Vec::new())))
+        let mut found = nodes(root, self.rpcs(), false, &|_| true);
+        once(&found)?;
+        Ok(found.pop().unwrap_or_else(|| Node::inner(operation, Vec::new())))
     }
 
     pub(crate) fn parse(
@@ -177,49 +180,43 @@ impl Schema {
     }
 }
 
+/// Refuses what can be there once and is there twice, and nodes of different cases of a choice:
+/// libyang reads operations and notifications without asking that.
+fn once(siblings: &[Node]) -> Result<(), ReadError> {
+    let refused =
+        |what: String| Err(ReadError { what, path: None, app_tag: None, tag: Tag::BadElement });
+    let mut seen: Vec<&Definition> = Vec::new();
+    for node in siblings {
+        once(node.children())?;
+        let definition = node.definition;
+        if seen.iter().any(|other| definition.is(other)) {
+            if definition.many() {
+                continue;
+            }
+            return refused(format!("{definition} twice, expected once"));
+        }
+        for other in &seen {
+            let mut choices = definition.cases.iter().zip(&other.cases);
+            let apart = choices.find(|(one, other)| one != other);
+            if let Some((one, other_case)) = apart
+                && one.choice == other_case.choice
+            {
+                return refused(format!(
+                    "{other} and {definition}, expected one case of choice {}",
+                    one.choice
+                ));
+            }
+        }
+        seen.push(definition);
+    }
+    Ok(())
+}
+
 /// libyang's texts end at the first such character.
 fn without_nul(text: &str) -> Result<(), ReadError> {
     if text.contains('\0') {
         let what = "character U+0000, expected none".into();
         return Err(ReadError { what, path: None, app_tag: None, tag: Tag::InvalidValue });
-    }
-    Ok(())
-}
-
-/// Refuses nodes of several cases of one choice beside each other (RFC 7950, section 8.3.1), which
-/// libyang lets pass where an operation is read: it does not validate one.
-fn one_case_of_each_choice<'a>(
-    siblings: impl Iterator<Item = DataNodeRef<'a>>,
-) -> Result<(), ReadError> {
-    let siblings: Vec<DataNodeRef<'a>> = siblings.collect();
-    let mut chosen: Vec<(SchemaNode<'_>, SchemaNode<'_>)> = Vec::new();
-    for node in &siblings {
-        one_case_of_each_choice(node.children())?;
-        let mut case = node.schema();
-        for outer in node.schema().ancestors() {
-            match outer.kind() {
-                SchemaNodeKind::Case => {}
-                SchemaNodeKind::Choice => match chosen.iter().find(|(of, _)| *of == outer) {
-                    Some((_, first)) if *first != case => {
-                        return Err(ReadError {
-                            what: format!(
-                                "{} of choice {}, of which {} is here already, expected one case",
-                                case.name(),
-                                outer.name(),
-                                first.name()
-                            ),
-                            path: Some(node.path()),
-                            app_tag: None,
-                            tag: Tag::BadElement,
-                        });
-                    }
-                    Some(_) => {}
-                    None => chosen.push((outer.clone(), case)),
-                },
-                _ => break,
-            }
-            case = outer;
-        }
     }
     Ok(())
 }

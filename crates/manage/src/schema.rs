@@ -2,8 +2,8 @@
 //!
 //! [`Schema::get`] loads them once for the life of the process. What all of this crate walks is
 //! [`Definition`]: a data node, operation or notification with what the encodings (RFC 7950, section
-//! 9, and RFC 7951), access control (RFC 8341) and filters need of it. Choices and cases are not in
-//! it, as they are in no instance.
+//! 9, and RFC 7951), access control (RFC 8341) and filters need of it. Choices and cases are no nodes
+//! of it, as they are of no instance.
 //!
 //! libyang itself stays behind this module: [`Schema::read`] checks a document against the modules,
 //! and [`crate::select`] has it evaluate XPath.
@@ -172,6 +172,17 @@ pub struct Definition {
     pub default_deny: bool,
     /// What is in it; for an operation its input.
     pub children: Box<[Definition]>,
+    /// The choices that it stands in, the outermost first, and its case in each.
+    pub cases: Box<[Case]>,
+}
+
+/// A case of a choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The choice.
+    pub choice: Box<str>,
+    /// The case.
+    pub name: Box<str>,
 }
 
 impl Definition {
@@ -374,12 +385,21 @@ impl Names<'_> {
     fn definitions<'b>(&self, nodes: impl Iterator<Item = SchemaNode<'b>>) -> Vec<Definition> {
         let mut made = Vec::new();
         for node in nodes {
-            match node.kind() {
-                SchemaNodeKind::Choice | SchemaNodeKind::Case => {
-                    made.extend(self.definitions(node.children()));
-                }
-                _ => made.extend(self.definition(&node)),
+            if node.kind() == SchemaNodeKind::Choice {
+                made.extend(node.children().flat_map(|case| self.of_case(&node, &case)));
+            } else {
+                made.extend(self.definition(&node));
             }
+        }
+        made
+    }
+
+    fn of_case(&self, choice: &SchemaNode<'_>, case: &SchemaNode<'_>) -> Vec<Definition> {
+        let mut made = self.definitions(case.children());
+        for definition in &mut made {
+            let this = Case { choice: choice.name().into(), name: case.name().into() };
+            let inner = std::mem::take(&mut definition.cases).into_vec();
+            definition.cases = std::iter::once(this).chain(inner).collect();
         }
         made
     }
@@ -434,6 +454,7 @@ impl Names<'_> {
             default,
             default_deny,
             children: children.into(),
+            cases: Box::default(),
         })
     }
 }

@@ -30,3 +30,26 @@ fn every_capture_of_the_corpus_holds() {
 fn every_stream_of_ipfix_messages_of_the_corpus_holds() {
     replay("ipfix", rocescope_fuzz::ipfix);
 }
+
+// QUE-sec.1
+#[test]
+fn every_session_of_netconf_of_the_corpus_holds() {
+    replay("netconf", rocescope_fuzz::netconf);
+}
+
+// QUE-sec.1
+#[test]
+fn every_request_of_restconf_of_the_corpus_holds() {
+    replay("restconf", rocescope_fuzz::restconf);
+}
+
+#[test]
+fn every_selection_of_the_corpus_holds() {
+    replay("selection", rocescope_fuzz::selection);
+}
+
+// QUE-sec.1
+#[test]
+fn every_order_of_subscriptions_of_the_corpus_holds() {
+    replay("subscriptions", rocescope_fuzz::subscriptions);
+}

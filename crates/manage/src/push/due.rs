@@ -173,6 +173,10 @@ impl Subscriptions {
         let mut written: Vec<Written<'_>> = Vec::new();
         for id in ids {
             let Some(found) = self.all.get(id) else { continue };
+            // Who is suspended gets it on going on.
+            if found.condition != Condition::Active {
+                continue;
+            }
             let rows_only = found.trigger.on_change();
             let access = world.policy.access(&found.caller.user);
             let known = written.iter().find(|known| {

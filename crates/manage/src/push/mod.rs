@@ -119,6 +119,12 @@ struct Subscription {
     excluded: u64,
 }
 
+/// A subscription that has ended and still has something to say. It counts as one until then.
+struct Ended {
+    caller: Caller,
+    left: std::collections::VecDeque<Message>,
+}
+
 /// All subscriptions.
 pub struct Subscriptions {
     schema: &'static Schema,
@@ -130,7 +136,7 @@ pub struct Subscriptions {
     /// Those with something new to send, or that are at their end.
     ready: std::collections::BTreeSet<u32>,
     /// What is left to send of subscriptions that have ended.
-    ended: BTreeMap<u32, Vec<Message>>,
+    ended: BTreeMap<u32, Ended>,
     /// Notifications that a user may not receive any more.
     denied: u32,
     /// Octets of everything that was written and that somebody still holds.
@@ -261,8 +267,12 @@ impl Subscriptions {
         world: &World<'_>,
         now: Now,
     ) -> Result<Vec<Node>, OperationError> {
-        let of_user =
-            self.all.values().filter(|found| found.caller.user == call.caller.user).count();
+        let callers = || {
+            let ended = self.ended.values().map(|ended| &ended.caller);
+            self.all.values().map(|found| &found.caller).chain(ended)
+        };
+        let all = callers().count();
+        let of_user = callers().filter(|caller| caller.user == call.caller.user).count();
         let full = |found: usize, max: usize, whose: &str| {
             request::refused(
                 self.schema,
@@ -271,8 +281,8 @@ impl Subscriptions {
                 format!("{found} subscriptions{whose}, expected at most {max}"),
             )
         };
-        if self.all.len() >= self.settings.subscriptions_max {
-            return Err(full(self.all.len(), self.settings.subscriptions_max, ""));
+        if all >= self.settings.subscriptions_max {
+            return Err(full(all, self.settings.subscriptions_max, ""));
         }
         if of_user >= self.settings.of_user_max {
             return Err(full(of_user, self.settings.of_user_max, " of the user"));
@@ -281,12 +291,12 @@ impl Subscriptions {
         self.room_for_filter(call, wanted.filter.as_ref(), None)?;
         request::permitted(self.schema, call, wanted.trigger)?;
         let output = state::established(self.schema, call.input.definition)?;
-        let id = self.next;
         // Numbers come again after four thousand million; one that is taken is passed over.
-        self.next = self.next.checked_add(1).unwrap_or(1);
-        if self.all.contains_key(&id) {
-            return self.establish(call, world, now);
+        let mut id = self.next;
+        while self.all.contains_key(&id) || self.ended.contains_key(&id) {
+            id = id.checked_add(1).unwrap_or(1);
         }
+        self.next = id.checked_add(1).unwrap_or(1);
         let first = wanted.trigger.first(now);
         let begin = wanted.trigger.begins_with_update();
         self.all.insert(
@@ -479,9 +489,9 @@ impl Subscriptions {
     /// The next message for a subscriber; none where nothing waits. A subscription that was suspended
     /// goes on once all that waited is taken.
     pub fn take(&mut self, id: u32, world: &World<'_>, now: Now) -> Option<Message> {
-        if let Some(left) = self.ended.get_mut(&id) {
-            let message = (!left.is_empty()).then(|| left.remove(0));
-            if left.is_empty() {
+        if let Some(ended) = self.ended.get_mut(&id) {
+            let message = ended.left.pop_front();
+            if ended.left.is_empty() {
                 self.ended.remove(&id);
             }
             return message;
@@ -533,11 +543,12 @@ impl Subscriptions {
 
     /// A way in is closed: its subscriptions are, too, without a word.
     pub fn closed(&mut self, transport: Transport) {
-        let ids: Vec<u32> = self
-            .all
-            .iter()
-            .filter(|(_, found)| found.caller.transport == transport)
-            .map(|(id, _)| *id)
+        let all = self.all.iter().map(|(id, found)| (*id, &found.caller));
+        let ended = self.ended.iter().map(|(id, ended)| (*id, &ended.caller));
+        let ids: Vec<u32> = all
+            .chain(ended)
+            .filter(|(_, caller)| caller.transport == transport)
+            .map(|(id, _)| id)
             .collect();
         ids.into_iter().for_each(|id| self.forget(id));
     }
@@ -552,7 +563,7 @@ impl Subscriptions {
     /// Ends a subscription; what waits goes out, and then why.
     fn end(&mut self, id: u32, reason: Option<&str>, now: Now) {
         let Some(mut found) = self.all.remove(&id) else { return };
-        let mut left: Vec<Message> = found.waiting.drain(..).collect();
+        let mut left = std::mem::take(&mut found.waiting);
         if let Some(reason) = reason {
             let text = message::notice(
                 self.schema,
@@ -561,10 +572,10 @@ impl Subscriptions {
                 id,
                 Some(reason),
             );
-            left.push(Message { text, wall: now.wall, about: About::Subscription });
+            left.push_back(Message { text, wall: now.wall, about: About::Subscription });
         }
         if !left.is_empty() {
-            self.ended.insert(id, left);
+            self.ended.insert(id, Ended { caller: found.caller, left });
         }
         self.ready.insert(id);
     }
@@ -587,7 +598,9 @@ impl Subscriptions {
 impl Subscription {
     /// New terms that nothing was sent under are replaced by newer ones.
     fn push_terms(&mut self, message: Message) {
-        if let Some(last) = self.waiting.pop_back_if(|last| last.about == About::Terms) {
+        if self.waiting.back().is_some_and(|last| last.about == About::Terms)
+            && let Some(last) = self.waiting.pop_back()
+        {
             self.waiting_octets = self.waiting_octets.saturating_sub(last.text.len());
         }
         self.push(message);

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 use super::{Now, Settings};
 use crate::access::Access;
@@ -417,8 +417,11 @@ fn stop(input: &Node, now: Now) -> Result<Option<SystemTime>, OperationError> {
     Ok(Some(stop))
 }
 
+/// A time that can be shown again: in the years 0 to 9999 of UTC, whatever its own offset.
 fn time(text: &str, name: &str) -> Result<SystemTime, OperationError> {
-    OffsetDateTime::parse(text, &Rfc3339).map(SystemTime::from).map_err(|_| {
+    let utc = |time: OffsetDateTime| time.checked_to_offset(UtcOffset::UTC);
+    let found = OffsetDateTime::parse(text, &Rfc3339).ok().and_then(utc);
+    found.filter(|time| (0..=9999).contains(&time.year())).map(SystemTime::from).ok_or_else(|| {
         OperationError::application(
             Tag::InvalidValue,
             format!("{name} {text:?}, expected a date and time as 2026-10-30T00:00:00Z"),

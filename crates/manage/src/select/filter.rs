@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{subtree, tops, with_module_names, xpath};
 use crate::schema::{Definition, Schema};
 use crate::tree::{Any, Node};
-use crate::xml::Element;
+use crate::xml::{Element, is_name};
 
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +172,10 @@ fn members(
         let Some(module) = module else {
             return Err(FilterError(format!("{name:?} in a filter, expected module:name")));
         };
+        // What is asked for is shown among the subscriptions, in XML too.
+        if !is_name(module) || !is_name(local) {
+            return Err(FilterError(format!("{name:?} in a filter, expected the name of a node")));
+        }
         // A module that is not there selects nothing.
         let namespace = schema.module(module).map_or(module, |module| &module.namespace);
         let instances = match value {

@@ -5,6 +5,7 @@
 
 mod fields;
 mod filter;
+mod found;
 mod path;
 mod subtree;
 mod xpath;
@@ -17,11 +18,13 @@ pub(crate) use xpath::tops;
 pub(crate) use xpath::{Token, tokens};
 pub use xpath::{XPATH_OCTETS_MAX, XpathError, with_module_names, xpath};
 
+use std::collections::HashMap;
+
 use yang5::data::DataImplicitFlags;
 
 use crate::json;
 use crate::read::{Encoding, ReadError, What, nodes as converted};
-use crate::schema::{Kind, Schema};
+use crate::schema::{Definition, Kind, Schema};
 use crate::tree::{Content, Node};
 
 /// Configuration, state or both (RFC 8040, section 4.8.1).
@@ -144,7 +147,7 @@ pub fn defaults(
             let nodes = converted(first.inclusive_siblings(), schema.data(), false, &|_| true);
             let there =
                 |node: &Node| present.iter().any(|definition| definition.is(node.definition));
-            Ok(without_nothing(nodes.into_iter().filter(there).collect()))
+            Ok(without_nothing(nodes.into_iter().filter(there).collect(), &top))
         }
     }
 }
@@ -157,16 +160,22 @@ fn trimmed(nodes: Vec<Node>) -> Vec<Node> {
     })
 }
 
-/// Without containers that say nothing.
-fn without_nothing(nodes: Vec<Node>) -> Vec<Node> {
+/// Without containers that say nothing, unless they were there before.
+fn without_nothing(nodes: Vec<Node>, before: &[Node]) -> Vec<Node> {
+    fn name(node: &Node) -> (*const Definition, Vec<&str>) {
+        (std::ptr::from_ref(node.definition), node.key_values().map(|(_, value)| value).collect())
+    }
+    let inner = before.iter().filter(|node| matches!(node.content, Content::Inner(_)));
+    let before: HashMap<_, &Node> = inner.map(|node| (name(node), node)).collect();
     nodes
         .into_iter()
-        .map(|mut node| {
+        .filter_map(|mut node| {
+            let same = before.get(&name(&node)).copied();
             if let Content::Inner(children) = &mut node.content {
-                *children = without_nothing(std::mem::take(children));
+                let before = same.map_or(&[][..], Node::children);
+                *children = without_nothing(std::mem::take(children), before);
             }
-            node
+            (same.is_some() || !node.says_nothing()).then_some(node)
         })
-        .filter(|node| !node.says_nothing())
         .collect()
 }

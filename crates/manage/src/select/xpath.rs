@@ -9,7 +9,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use yang5::data::{Data as _, DataNodeRef};
+use yang5::data::DataNodeRef;
+
+use super::found::found;
 
 use crate::json;
 use crate::read::{Encoding, What, nodes as converted};
@@ -50,32 +52,78 @@ pub fn xpath(
         .parse(Encoding::Json, What::Data, &text)
         .map_err(|error| XpathError(error.to_string()))?;
     let Some(first) = tree.reference() else { return Ok(Vec::new()) };
-    let found = tree.find_xpath(expression).map_err(|error| {
-        XpathError(error.msg.unwrap_or_else(|| "not an XPath expression for nodes".into()))
-    })?;
-    let mut selected = HashSet::new();
+    let selected = found(&tree, &first, &from_root(expression)?)?;
     let mut around = HashSet::new();
-    for node in found {
-        for ancestor in node.ancestors() {
-            if !around.insert(ancestor.as_raw()) {
-                break;
+    for node in first.inclusive_siblings().flat_map(|top| top.traverse()) {
+        if selected.contains(&node.as_raw()) {
+            for ancestor in node.ancestors() {
+                if !around.insert(ancestor.as_raw()) {
+                    break;
+                }
             }
         }
-        selected.insert(node.as_raw());
     }
-    let wanted = |node: &DataNodeRef<'_>| {
+    let kept = |node: &DataNodeRef<'_>| {
         let raw = node.as_raw();
-        let key = node.schema().is_list_key();
-        // A key is where its entry is, a level below the last one too.
-        let levels = levels
-            .map_or(usize::MAX, |levels| usize::from(levels).saturating_sub(1) + usize::from(key));
         selected.contains(&raw)
             || around.contains(&raw)
-            || key
-                && node.ancestors().next().is_some_and(|parent| around.contains(&parent.as_raw()))
-            || node.ancestors().take(levels).any(|ancestor| selected.contains(&ancestor.as_raw()))
+            || node
+                .ancestors()
+                .take(levels.map_or(usize::MAX, |levels| usize::from(levels).saturating_sub(1)))
+                .any(|ancestor| selected.contains(&ancestor.as_raw()))
+    };
+    // What is kept of a list has its keys, at the last level too.
+    let wanted = |node: &DataNodeRef<'_>| {
+        kept(node)
+            || node.schema().is_list_key()
+                && node.ancestors().next().is_some_and(|parent| kept(&parent))
     };
     Ok(converted(first.inclusive_siblings(), schema.data(), false, &wanted))
+}
+
+/// The expression with a `/` before each path that begins at the context node, which is the root
+/// (RFC 6241, section 8.9.1; RFC 8641, section 3.6) and for libyang is the first node in it.
+fn from_root(expression: &str) -> Result<String, XpathError> {
+    let all = tokens(expression)?;
+    let mut out = String::new();
+    let mut written = 0;
+    let (mut predicates, mut operand) = (0_usize, false);
+    for (nth, (at, token)) in all.iter().enumerate() {
+        let before = nth.checked_sub(1).and_then(|before| all.get(before)).map(|(_, token)| *token);
+        let next = all.get(nth + 1).map(|(_, token)| *token);
+        let goes_on = matches!(before, Some(Token::Symbol("/" | "//" | "::" | "@" | "$")));
+        let begins = match *token {
+            Token::Name(name) => next != Some(Token::Symbol("(")) || NODE_TYPES.contains(&name),
+            Token::Symbol("*" | "." | ".." | "@") => true,
+            _ => false,
+        };
+        match *token {
+            Token::Symbol("[") => predicates += 1,
+            Token::Symbol("]") => predicates = predicates.saturating_sub(1),
+            _ => {}
+        }
+        if begins && !operand && !goes_on && predicates == 0 {
+            out.push_str(expression.get(written..*at).unwrap_or_default());
+            out.push('/');
+            written = *at;
+        }
+        operand = ends_operand(*token, operand);
+    }
+    out.push_str(expression.get(written..).unwrap_or_default());
+    Ok(out)
+}
+
+/// What looks like a function and is a test of nodes.
+const NODE_TYPES: [&str; 4] = ["node", "text", "comment", "processing-instruction"];
+
+/// Whether a token is the end of an operand, behind one or not: a name or `*` behind one is an
+/// operator (XPath 1.0, section 3.7), and a `/` behind one goes on from it.
+fn ends_operand(token: Token<'_>, behind: bool) -> bool {
+    match token {
+        Token::Name("and" | "or" | "div" | "mod") | Token::Symbol("*") => !behind,
+        Token::Name(_) | Token::Number | Token::Literal => true,
+        Token::Symbol(symbol) => matches!(symbol, ")" | "]" | "." | ".."),
+    }
 }
 
 /// The expression with module names instead of the prefixes that `namespace` resolves; none where
@@ -233,6 +281,8 @@ fn bounded(expression: &str) -> Result<(), XpathError> {
         matches!(token, Some(Token::Literal | Token::Number | Token::Symbol("-")))
     };
     let (mut predicates, mut wide) = (0_usize, 0_usize);
+    // Whether what was read so far ends with an operand.
+    let mut operand = false;
     for (nth, token) in all.iter().enumerate() {
         let before = nth.checked_sub(1).and_then(|before| all.get(before));
         let next = all.get(nth + 1);
@@ -268,13 +318,7 @@ fn bounded(expression: &str) -> Result<(), XpathError> {
                 return refused("a step upwards in a predicate, expected steps from its own node");
             }
             // From the root, unless it is the step after another.
-            Token::Symbol("/")
-                if inside
-                    && !matches!(
-                        before,
-                        Some(Token::Name(_) | Token::Symbol("*" | "]" | ")" | "." | ".."))
-                    ) =>
-            {
+            Token::Symbol("/") if inside && !operand => {
                 return refused(
                     "a path from the root in a predicate, expected steps from its node",
                 );
@@ -294,6 +338,7 @@ fn bounded(expression: &str) -> Result<(), XpathError> {
             }
             _ => {}
         }
+        operand = ends_operand(*token, operand);
     }
     Ok(())
 }

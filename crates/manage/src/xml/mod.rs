@@ -6,5 +6,6 @@
 mod element;
 mod write;
 
+pub(crate) use element::is_name;
 pub use element::{Attribute, Element, Limits, XmlError};
 pub use write::{attribute_text, text, write};

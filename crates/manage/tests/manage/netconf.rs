@@ -496,3 +496,140 @@ fn the_state_of_sessions_and_the_library_are_valid() {
         schema().read(Encoding::Xml, What::Datastore, &text).expect("valid XML");
     }
 }
+
+/// What a session answers to a stream that comes in these pieces.
+fn answers<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+    let (mut session, _) = Session::new(schema(), "alice", 4, Limits::default());
+    let fixed = Fixed(open_policy());
+    let access = fixed.0.access("alice");
+    let world =
+        World { datastore: &fixed, access: &access, operations: &NoOperations, kill: &|_| false };
+    let mut found = Vec::new();
+    for piece in pieces {
+        session.take(piece);
+        while let Some(request) = session.next_request().expect("a stream") {
+            found.push(session.answer(&request, &world).0);
+        }
+    }
+    found
+}
+
+// Hellos cross: a client need not wait for ours, and its first requests may come with its own. The
+// framing changes in the middle of what came, wherever that is cut.
+#[test]
+fn a_client_that_does_not_wait_for_our_hello_is_answered_wherever_the_stream_is_cut() {
+    let rpc = |id: u32| {
+        format!(
+            "<rpc xmlns='{BASE}' message-id='{id}'><get-config><source><startup/></source></get-config></rpc>"
+        )
+    };
+    for (versions, framing) in
+        [(&["1.0"][..], Framing::EndOfMessage), (&["1.0", "1.1"], Framing::Chunked)]
+    {
+        let mut stream = framed(Framing::EndOfMessage, &hello(versions));
+        for id in 1..3 {
+            stream.extend(framed(framing, &rpc(id)));
+        }
+        let whole = answers([&*stream]);
+        assert_eq!(whole.len(), 2, "{framing:?}");
+        for cut in 1..stream.len() {
+            let (first, rest) = stream.split_at(cut);
+            assert_eq!(answers([first, rest]), whole, "{framing:?} cut at {cut}");
+        }
+        assert_eq!(answers(stream.chunks(1)), whole, "{framing:?} octet by octet");
+    }
+}
+
+// A reply has the attributes of its request, so what is no XML must not come through.
+#[test]
+fn names_and_characters_that_xml_does_not_have_are_refused_and_not_sent_back() {
+    let mut client = Client::new("alice", &["1.1"]);
+    for attributes in [
+        "a<b='1'",
+        "1='1'",
+        "a&b='1'",
+        "\u{1}='1'",
+        "b='<'",
+        "b='\u{1}'",
+        "b='&#1;'",
+        "a:='1'",
+        "xmlns:='u'",
+        "xmlns:p=''",
+        "xmlns:p='u' xmlns:q='u' p:x='1' q:x='2'",
+        "xmlns:p='u' p:x:y='1'",
+    ] {
+        let reply =
+            client.reply(&format!("<rpc xmlns='{BASE}' message-id='7' {attributes}><get/></rpc>"));
+        assert_eq!(tag(&reply), "malformed-message", "{attributes}: {reply}");
+        assert!(reply.starts_with(&format!("<rpc-reply xmlns=\"{BASE}\"><rpc-error>")), "{reply}");
+    }
+    for message in [
+        "<1/>",
+        "<a\"b/>",
+        "<a>\u{1}</a>",
+        "<a><![CDATA[\u{ffff}]]></a>",
+        "<a>&#xfffe;</a>",
+        "<a/><?xml version='1.0'?>",
+    ] {
+        assert_eq!(tag(&client.reply(message)), "malformed-message", "{message}");
+    }
+    let fine = "xmlns:\u{e9}='u' \u{e9}:\u{e9}-1.a='&#9;\u{e9}'";
+    let reply = client.reply(&format!("<rpc xmlns='{BASE}' message-id='7' {fine}><get/></rpc>"));
+    assert!(reply.contains("\u{e9}:\u{e9}-1.a=\"&#9;\u{e9}\"><data "), "{reply}");
+}
+
+#[test]
+fn requests_that_are_too_much_have_a_short_answer() {
+    let mut client = Client::new("alice", &["1.1"]);
+    let long = "a".repeat(100_000);
+    let many =
+        |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<String>();
+    let laughs = format!(
+        "<!DOCTYPE a [<!ENTITY b0 'ha'>{}]><rpc xmlns='{BASE}' message-id='1'><get>&b30;</get></rpc>",
+        many(30, &|nth| format!("<!ENTITY b{} '&b{nth};&b{nth};'>", nth + 1))
+    );
+    let filter = |inner: &str| {
+        format!("<rpc xmlns='{BASE}' message-id='1'><get><filter>{inner}</filter></get></rpc>")
+    };
+    for message in [
+        laughs,
+        filter("&b;"),
+        filter(&format!("{}{}", "<a>".repeat(62), "</a>".repeat(62))),
+        filter(&format!("<a {}/>", many(65, &|nth| format!("a{nth}='' ")))),
+        filter(&format!("<a {}/>", many(50_000, &|nth| format!("a{nth}='' ")))),
+        filter(&many(129, &|nth| format!("<a xmlns:a{nth}='u'>"))),
+        filter(&format!("<a {}/>", many(129, &|nth| format!("xmlns:a{nth}='u' ")))),
+        filter(&"<a/>".repeat(10_000)),
+        filter(&format!("<a {}", "x='".repeat(100_000))),
+        "<".repeat(100_000),
+    ] {
+        let reply = client.reply(&message);
+        let start: String = message.chars().take(100).collect();
+        assert_eq!(tag(&reply), "malformed-message", "{start}");
+        assert!(reply.len() < 1000, "{} octets for {start}", reply.len());
+    }
+    // What is long and sound selects nothing.
+    for inner in [
+        format!("<{long}/>"),
+        format!("<a xmlns='{long}'/>"),
+        format!("<p:a xmlns:p='{long}'/>"),
+        format!("<a>{long}</a>"),
+        format!("<a {long}=''/>"),
+        format!("{}{}", "<a>".repeat(61), "</a>".repeat(61)),
+    ] {
+        let reply = client.reply(&filter(&inner));
+        assert!(reply.contains(&format!("<data xmlns=\"{BASE}\"/>")), "{}", &reply[..200]);
+    }
+    let huge = "9".repeat(100_000);
+    let get_data = "<get-data xmlns='urn:ietf:params:xml:ns:yang:ietf-netconf-nmda' xmlns:ds='urn:ietf:params:xml:ns:yang:ietf-datastores'><datastore>ds:operational</datastore>";
+    for operation in [
+        format!("<kill-session><session-id>{huge}</session-id></kill-session>"),
+        "<kill-session><session-id>4294967296</session-id></kill-session>".to_owned(),
+        "<kill-session><session-id>-1</session-id></kill-session>".to_owned(),
+        format!("{get_data}<max-depth>{huge}</max-depth></get-data>"),
+        format!("{get_data}<max-depth>65536</max-depth></get-data>"),
+        format!("{get_data}<max-depth>-1</max-depth></get-data>"),
+    ] {
+        assert_eq!(tag(&client.rpc(&operation)), "invalid-value");
+    }
+}

@@ -718,3 +718,104 @@ fn what_can_be_subscribed_to_is_told() {
     xml::write(&mut text, schema(), &nodes, None);
     schema().read(Encoding::Xml, What::Datastore, &text).expect("valid XML");
 }
+
+// libyang writes times anew with the offset of where it runs, so where that is decides what comes
+// here: behind the last year of UTC, or before its first.
+#[test]
+fn a_time_that_cannot_be_shown_in_utc_is_refused() {
+    let mut scene = Scene::new(Settings::default());
+    let stops = |time: &str| json!({ "stop-time": time });
+    for (time, taken) in [
+        ("9999-12-30T00:00:00Z", true),
+        ("9999-12-31T23:59:59-14:00", false),
+        ("9999-12-31T23:59:59-12:00", false),
+        ("0000-01-01T00:00:00+14:00", false),
+    ] {
+        let found = scene.establish("alice", periodic(100), stops(time));
+        assert_eq!(found.is_ok(), taken, "stop-time {time}: {found:?}");
+    }
+    let anchored =
+        |time: &str| json!({"ietf-yang-push:periodic": {"period": 100, "anchor-time": time}});
+    for (time, taken) in [
+        ("9999-12-31T23:59:59-14:00", false),
+        ("0000-01-01T00:00:00+14:00", false),
+        ("0001-01-01T00:00:00Z", true),
+    ] {
+        let found = scene.establish("alice", anchored(time), json!({}));
+        assert_eq!(found.is_ok(), taken, "anchor-time {time}: {found:?}");
+    }
+    let definition = schema().top("ietf-subscribed-notifications", "subscriptions").expect("there");
+    let shown = scene.subscriptions.top(definition, None).expect("some");
+    let shown = json::object(&[shown]);
+    assert!(shown.contains("0001-01-01T00:00:00Z") && !shown.contains("1970"), "{shown}");
+    scene.later(10);
+}
+
+/// Fills what waits for a subscription of alice until it is suspended.
+fn suspended(scene: &mut Scene, caller: &Caller) -> u32 {
+    let id = scene.establish_by(caller, on_change(), json!({})).expect("established");
+    for interval in 2..20 {
+        scene.publish(vec![Arc::new(row("e1", "q3", interval))]);
+    }
+    id
+}
+
+#[test]
+fn who_is_suspended_cannot_make_more_wait_nor_put_off_its_end() {
+    let settings = Settings { waiting_octets_max: 3000, ..Settings::default() };
+    let mut scene = Scene::new(settings);
+    let id = suspended(&mut scene, &of("alice"));
+    scene.later(30_000);
+    for _ in 0..50 {
+        scene.call(&of("alice"), "resync-subscription", &json!({"id": id})).expect("in time");
+        let same = json!({
+            "id": id, "ietf-yang-push:datastore": "ietf-datastores:operational",
+            "ietf-yang-push:on-change": {}
+        });
+        scene.call(&of("alice"), "modify-subscription", &same).expect("modified");
+    }
+    scene.later(30_000);
+    let all = kinds(&scene.all(id));
+    assert_eq!(
+        all[all.len() - 3..],
+        ["subscription-suspended", "subscription-modified", "subscription-terminated"]
+    );
+    for kind in ["subscription-suspended", "subscription-modified"] {
+        assert_eq!(all.iter().filter(|found| *found == kind).count(), 1, "{kind}");
+    }
+    assert!(scene.subscriptions.over(id));
+}
+
+#[test]
+fn what_a_session_has_not_read_goes_with_it() {
+    let settings = Settings { waiting_octets_max: 3000, ..Settings::default() };
+    let mut scene = Scene::new(settings);
+    let caller = Caller { user: "alice".into(), transport: Transport::Netconf(7) };
+    let id = suspended(&mut scene, &caller);
+    scene.later(60_000);
+    assert!(scene.subscriptions.is_empty() && !scene.subscriptions.over(id), "ended, not read");
+    scene.subscriptions.closed(Transport::Netconf(7));
+    assert!(scene.subscriptions.over(id));
+    assert!(scene.with(|subscriptions, world, now| subscriptions.take(id, world, now)).is_none());
+}
+
+#[test]
+fn one_that_has_ended_counts_until_it_is_read() {
+    let settings = Settings {
+        waiting_octets_max: 3000,
+        subscriptions_max: 2,
+        of_user_max: 2,
+        ..Settings::default()
+    };
+    let mut scene = Scene::new(settings);
+    let ids = [suspended(&mut scene, &of("alice")), suspended(&mut scene, &of("alice"))];
+    scene.later(60_000);
+    assert!(scene.subscriptions.is_empty());
+    for user in ["alice", "dave"] {
+        let refused = scene.establish(user, on_change(), json!({})).expect_err("full");
+        assert_eq!(app_tag(refused), "ietf-subscribed-notifications:insufficient-resources");
+    }
+    scene.all(ids[0]);
+    scene.establish("alice", on_change(), json!({})).expect("room for one");
+    scene.establish("alice", on_change(), json!({})).expect_err("and no more");
+}

@@ -536,3 +536,169 @@ fn the_way_in_is_found_from_the_host() {
     let capabilities = json_of("/restconf/data/ietf-restconf-monitoring:restconf-state");
     assert!(capabilities.to_string().contains("capability:fields:1.0"));
 }
+
+/// Takes every operation and says what its filter and its number are.
+struct Echo(std::cell::RefCell<Vec<String>>);
+
+impl Operations for Echo {
+    fn has(&self, operation: &Definition) -> bool {
+        Subscriptions.has(operation)
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Vec<Node>, OperationError> {
+        let body = match call.body {
+            manage::operation::Body::Json(value) => value.to_string(),
+            _ => String::new(),
+        };
+        self.0.borrow_mut().push(format!("{:?} {body}", call.input.leaf("id")));
+        Ok(Vec::new())
+    }
+}
+
+/// Calls an operation with a body as it is; gives the status and what came through.
+fn called(operation: &str, content_type: &str, body: &str) -> (u16, Vec<String>) {
+    let policy = policy();
+    let access = policy.access("alice");
+    let caller = Caller { user: "alice".into(), transport: Transport::Restconf };
+    let echo = Echo(Default::default());
+    let service = Service {
+        view: View { schema: schema(), datastore: &Fixed, access: &access },
+        caller: &caller,
+        operations: &echo,
+        base: "https://h",
+        modified: UNIX_EPOCH,
+        now: UNIX_EPOCH + Duration::from_secs(NOW),
+    };
+    let path = format!("/restconf/operations/ietf-subscribed-notifications:{operation}");
+    let request = Request {
+        method: "POST",
+        path: &path,
+        content_type: Some(content_type),
+        body: body.as_bytes(),
+        ..Request::default()
+    };
+    let response = restconf::handle(&service, &request);
+    (response.status, echo.0.into_inner())
+}
+
+// A name twice: two readers of one body must not each see another one.
+#[test]
+fn names_twice_in_json_are_refused() {
+    let json = "application/yang-data+json";
+    let input = "ietf-subscribed-notifications:input";
+    for body in [
+        format!(r#"{{"{input}":{{"id":1,"id":2}}}}"#),
+        format!(r#"{{"{input}":{{"id":1}},"{input}":{{"id":2}}}}"#),
+        format!(r#"{{"{input}":{{"id":1,"i\u0064":2}}}}"#),
+        format!(r#"{{"{input}":{{"id":1,"ietf-subscribed-notifications:id":2}}}}"#),
+        format!(r#"{{"{input}":{{"id":1}},"ietf-yang-push:input":{{}}}}"#),
+        r#"{"input":{"id":1}}"#.to_owned(),
+    ] {
+        let found = called("delete-subscription", json, &body);
+        assert_eq!(found, (400, Vec::new()), "{body}");
+    }
+    let body = format!(
+        r#"{{"{input}":{{"ietf-yang-push:datastore":"ietf-datastores:operational","ietf-yang-push:on-change":{{}},
+            "ietf-yang-push:datastore-subtree-filter":{{"a:a":1,"a:a":2}}}}}}"#
+    );
+    assert_eq!(called("establish-subscription", json, &body), (400, Vec::new()));
+    let good = called("delete-subscription", json, &format!(r#"{{"{input}":{{"id":1}}}}"#));
+    assert_eq!(good, (204, vec![r#"Some("1") {"id":1}"#.to_owned()]));
+}
+
+// libyang takes both cases of a choice, and then one would be left out without a word.
+#[test]
+fn two_cases_of_a_choice_are_refused() {
+    let json = "application/yang-data+json";
+    let asked = |more: &str| {
+        let body = format!(
+            r#"{{"ietf-subscribed-notifications:input":{{"ietf-yang-push:on-change":{{}}{more}}}}}"#
+        );
+        called("establish-subscription", json, &body).0
+    };
+    let store = r#","ietf-yang-push:datastore":"ietf-datastores:operational""#;
+    let xpath = r#","ietf-yang-push:datastore-xpath-filter":"/ietf-interfaces:interfaces""#;
+    assert_eq!(asked(&format!("{store}{xpath}")), 204);
+    for more in [
+        r#","ietf-yang-push:periodic":{"period":100}"#,
+        r#","stream":"NETCONF""#,
+        &format!(r#"{xpath},"ietf-yang-push:datastore-subtree-filter":{{}}"#),
+        &format!(r#"{xpath},"ietf-yang-push:selection-filter-ref":"a""#),
+    ] {
+        assert_eq!(asked(&format!("{store}{more}")), 400, "{more}");
+    }
+}
+
+// Deep, long and large: refused with a word, at no cost.
+#[test]
+fn bodies_that_are_too_much_are_refused() {
+    let (json, xml) = ("application/yang-data+json", "application/yang-data+xml");
+    let input = "ietf-subscribed-notifications:input";
+    let deep = |open: &str, close: &str, times: usize| open.repeat(times) + &close.repeat(times);
+    let namespace = "urn:ietf:params:xml:ns:yang:ietf-subscribed-notifications";
+    for (media, body) in [
+        (json, deep("[", "]", 100_000)),
+        (json, format!("{{\"{input}\":{}}}", deep("[", "]", 200))),
+        (json, format!("{{\"{input}\":{}1{}}}", "{\"a:a\":".repeat(200), "}".repeat(200))),
+        (json, format!("{{\"{input}\":{{\"id\":{}}}}}", "9".repeat(100_000))),
+        (json, format!("{{\"{input}\":{{\"id\":1e400}}}}")),
+        (json, format!("{{\"{input}\":{{\"id\":4294967296}}}}")),
+        (json, format!("{{\"{input}\":{{\"id\":-1}}}}")),
+        (json, format!("{{\"{input}\":{{\"{}\":1}}}}", "a".repeat(100_000))),
+        (json, format!("{{\"{input}\":{{\"id\":\"\\ud800\"}}}}")),
+        (xml, format!("<input xmlns='{namespace}'>{}</input>", deep("<a>", "</a>", 100))),
+        (xml, format!("<input xmlns='{namespace}'>{}</input>", "<a/>".repeat(10_000))),
+        (xml, format!("<input xmlns='{namespace}'><{}/></input>", "a".repeat(100_000))),
+        (xml, format!("<input xmlns='{}'/>", "u".repeat(100_000))),
+        (
+            xml,
+            format!(
+                "<!DOCTYPE a [<!ENTITY b 'c'>]><input xmlns='{namespace}'><id>&b;</id></input>"
+            ),
+        ),
+        (xml, format!("<input xmlns='{namespace}'><id>4294967296</id></input>")),
+        (xml, format!("<input xmlns='{namespace}'><id>1</id><id>2</id></input>")),
+    ] {
+        let found = called("delete-subscription", media, &body);
+        let start: String = body.chars().take(120).collect();
+        assert_eq!(found, (400, Vec::new()), "{start}");
+    }
+}
+
+// What is there is there in every mode, with nothing in it too.
+#[test]
+fn a_container_with_nothing_in_it_is_there_whatever_is_asked_of_defaults() {
+    struct Empty;
+    impl Datastore for Empty {
+        fn top(&self, definition: &'static Definition) -> Option<Node> {
+            let none = manage::push::Subscriptions::new(schema(), Default::default());
+            none.top(definition, None)
+        }
+    }
+    let policy = policy();
+    let access = policy.access("alice");
+    let caller = Caller { user: "alice".into(), transport: Transport::Restconf };
+    for mode in ["explicit", "trim", "report-all"] {
+        let service = Service {
+            view: View { schema: schema(), datastore: &Empty, access: &access },
+            caller: &caller,
+            operations: &Subscriptions,
+            base: "https://h",
+            modified: UNIX_EPOCH,
+            now: UNIX_EPOCH + Duration::from_secs(NOW),
+        };
+        let query = format!("with-defaults={mode}");
+        let request = Request {
+            method: "GET",
+            path: "/restconf/data/ietf-subscribed-notifications:subscriptions",
+            query: Some(&query),
+            ..Request::default()
+        };
+        let response = restconf::handle(&service, &request);
+        assert_eq!(
+            (response.status, body(&response)),
+            (200, r#"{"ietf-subscribed-notifications:subscriptions":{}}"#.to_owned()),
+            "{mode}"
+        );
+    }
+}

@@ -189,6 +189,18 @@ fn values_are_compared_as_what_they_mean() {
     assert!(!inner.contains("Ethernet1/2"), "{inner}");
 }
 
+// A filter is shown among the subscriptions, in XML too: a name must not be more than a name there.
+#[test]
+fn names_in_a_filter_in_json_are_names() {
+    let read = |name: &str| Filter::subtree_in_json(schema(), &serde_json::json!({ name: {} }));
+    for bad in ["a:b><c/><b", "a:b c", "a:", ":b", "a:1", "a:b:c", "a\"b:c", "a:\u{0}", "a:b]"] {
+        assert!(read(bad).is_err(), "{bad:?}");
+        let inner = serde_json::json!({ "a:a": [{ bad: 1 }] });
+        assert!(Filter::subtree_in_json(schema(), &inner).is_err(), "{bad:?} within");
+    }
+    assert!(read("nothing:here").is_ok());
+}
+
 #[test]
 fn a_filter_in_json_is_the_same() {
     let value =

@@ -101,12 +101,13 @@ fn elements_are_read_with_their_namespaces_and_bounds() {
     let inner = root.child("urn:b", "c").expect("there");
     assert_eq!(inner.trimmed(), "t<<");
     assert_eq!(root.children[1].namespace.as_deref().unwrap_or(""), "");
-    let limits = Limits { depth_max: 2, elements_max: 3, attributes_max: 3 };
+    let limits = Limits { depth_max: 2, elements_max: 3, attributes_max: 3, prefixes_max: 3 };
     assert!(Element::read(text, &limits).is_ok());
     for tight in [
         Limits { depth_max: 1, ..limits },
         Limits { elements_max: 2, ..limits },
         Limits { attributes_max: 2, ..limits },
+        Limits { prefixes_max: 1, ..limits },
     ] {
         assert!(Element::read(text, &tight).is_err(), "{tight:?}");
     }

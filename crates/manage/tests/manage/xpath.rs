@@ -37,6 +37,13 @@ fn what_could_take_long_or_selects_no_nodes_is_refused() {
         "//*//*",
         "//ietf-interfaces:interface[//ietf-interfaces:name]",
         "/ietf-interfaces:interfaces/interface[/ietf-interfaces:interfaces]",
+        "//*[. and /ietf-interfaces:interfaces/*/*/*/*]",
+        "//*[. or /ietf-interfaces:interfaces]",
+        "//*[2 * /ietf-interfaces:interfaces/*/*/*/*]",
+        "//*[2 div /ietf-interfaces:interfaces]",
+        "//*[2 mod /ietf-interfaces:interfaces]",
+        "//*[* * /ietf-interfaces:interfaces]",
+        "//*[and and /ietf-interfaces:interfaces]",
         "/ietf-interfaces:interfaces/interface[type[name]]",
         "/ietf-interfaces:interfaces/interface[../interface]",
         "/ietf-interfaces:interfaces/interface[parent::*]",
@@ -60,6 +67,7 @@ fn what_could_take_long_or_selects_no_nodes_is_refused() {
         "/ietf-interfaces:interfaces/interface/../interface[./name]",
         "/*/*[starts-with(name, \"Ethernet1/2\")] | /ietf-interfaces:*",
         "/child::ietf-interfaces:interfaces/descendant::*",
+        "/ietf-interfaces:interfaces/interface[*/* and 2 * (statistics)/* > 1]",
     ] {
         let found = xpath(schema(), &tree(), good, None);
         assert!(found.is_ok(), "{good}: {found:?}");
@@ -78,4 +86,36 @@ fn levels_are_those_of_depth_with_the_keys_of_lists() {
         json::object(&entries.expect("nodes")),
         r#"{"ietf-interfaces:interfaces":{"interface":[{"name":"Ethernet1/1"},{"name":"Ethernet1/2"}]}}"#
     );
+}
+
+// An expression without `/` in front begins at the root all the same.
+#[test]
+fn the_context_is_the_root() {
+    for (relative, absolute) in [
+        ("ietf-interfaces:interfaces", "/ietf-interfaces:interfaces"),
+        ("*", "/*"),
+        ("ietf-interfaces:interfaces/interface/name", "/ietf-interfaces:interfaces/interface/name"),
+        ("child::*/child::*", "/*/*"),
+        (
+            "ietf-interfaces:interfaces/interface[name = 'Ethernet1/2'] | ietf-interfaces:none",
+            "/ietf-interfaces:interfaces/interface[name = 'Ethernet1/2']",
+        ),
+        ("(ietf-interfaces:interfaces)/interface[type][1]/type", "/*/interface[type][1]/type"),
+        ("ietf-interfaces:interfaces/*[name and 2 * 1]", "/*/*[name and 2 * 1]"),
+    ] {
+        assert_eq!(selected(relative), selected(absolute), "{relative}");
+        assert_ne!(selected(relative), "{}", "{relative}");
+    }
+    // In the middle of a path nothing is the root.
+    assert_eq!(selected("interface"), "{}");
+}
+
+#[test]
+fn entries_of_lists_at_the_last_level_have_their_keys() {
+    for levels in 1..5 {
+        let found = xpath(schema(), &tree(), "/ietf-interfaces:interfaces", Some(levels));
+        let found = found.expect("selected");
+        let expected = json::object(&manage::select::depth(tree(), levels));
+        assert_eq!(json::object(&found), expected, "{levels} levels");
+    }
 }

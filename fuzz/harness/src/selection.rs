@@ -1,0 +1,4 @@
+//! `fuzz/targets`: `selection` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| rocescope_fuzz::selection(data));

@@ -76,6 +76,11 @@ fn hexadecimal(line: &mut Vec<u8>, value: u32, digits: u32) {
     }
 }
 
+/// A hardware address.
+pub fn mac([a, b, c, d, e, f]: [u8; 6]) -> String {
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
 /// Writes a line for each count that is not zero, its text as [`agreed`] has it.
 ///
 /// # Errors

@@ -5,8 +5,8 @@
 //! 0x0101, and room for the vector and eight times. The upper octet of the class-enable vector
 //! is reserved: it is kept, and it changes nothing. Any source address will do, zero too.
 //!
-//! The frame check sequence is not in a capture, as a rule, and is not asked: whoever captures
-//! gets frames whose sequence was right. How long a priority stood still is not known here: a
+//! The frame check sequence is not asked here: where it stands in a capture, [`crate::capture`]
+//! checks it. How long a priority stood still is not known here: a
 //! quantum depends on the speed of the port, and a pause can be ended or refreshed.
 
 /// EtherType of MAC control.
@@ -63,7 +63,7 @@ pub enum NotPfc {
     OtherDestination,
     /// Shorter on the wire than vector and times.
     TooShort,
-    /// The capture ends before the vector does.
+    /// The capture ends before the vector does, and nothing in front of it says that it is none.
     Truncated,
 }
 
@@ -74,31 +74,34 @@ pub enum NotPfc {
 /// Why it is not to be counted. // PFC-count.4
 pub fn parse(frame: &[u8], original_len: usize) -> Result<Pfc, NotPfc> {
     let original_len = original_len.max(frame.len());
-    let Some(head) = frame.first_chunk::<VECTOR_END>() else {
-        return Err(if original_len < PFC_LEN { NotPfc::TooShort } else { NotPfc::Truncated });
-    };
-    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, type1, type0, op1, op0, reserved, enabled] =
-        *head;
-    match u16::from_be_bytes([type1, type0]) {
-        MAC_CONTROL => {}
-        other => return Err(NotPfc::OtherEtherType(other)),
+    // Each part that was captured is asked, so that a frame cut behind it is not taken for one that
+    // could have been anything.
+    match part(frame, 12).map(|octets| u16::from_be_bytes(*octets)) {
+        None | Some(MAC_CONTROL) => {}
+        Some(other) => return Err(NotPfc::OtherEtherType(other)),
     }
-    match u16::from_be_bytes([op1, op0]) {
-        OPCODE => {}
-        other => return Err(NotPfc::OtherOpcode(other)),
+    match part(frame, 14).map(|octets| u16::from_be_bytes(*octets)) {
+        None | Some(OPCODE) => {}
+        Some(other) => return Err(NotPfc::OtherOpcode(other)),
     }
-    if [d0, d1, d2, d3, d4, d5] != DESTINATION {
+    if part(frame, 0).is_some_and(|destination| *destination != DESTINATION) {
         return Err(NotPfc::OtherDestination);
     }
     if original_len < PFC_LEN {
         return Err(NotPfc::TooShort);
     }
-    Ok(Pfc {
-        source: [s0, s1, s2, s3, s4, s5],
-        enabled,
-        reserved,
-        quanta: frame.get(VECTOR_END..).and_then(quanta),
-    })
+    let Some([_, _, _, _, _, _, source @ .., _, _, _, _, reserved, enabled]) =
+        frame.first_chunk::<VECTOR_END>()
+    else {
+        return Err(NotPfc::Truncated);
+    };
+    let (source, reserved, enabled) = (*source, *reserved, *enabled);
+    Ok(Pfc { source, enabled, reserved, quanta: frame.get(VECTOR_END..).and_then(quanta) })
+}
+
+/// `N` octets from `at` on, where they were captured.
+fn part<const N: usize>(frame: &[u8], at: usize) -> Option<&[u8; N]> {
+    frame.get(at..)?.first_chunk()
 }
 
 fn quanta(octets: &[u8]) -> Option<[u16; 8]> {
@@ -174,6 +177,26 @@ mod tests {
         assert!(parse(&octets[..34], 34).is_ok());
         assert!(parse(&octets[..35], 35).is_ok());
         assert_eq!(parse(&[], 0), Err(NotPfc::TooShort));
+    }
+
+    #[test]
+    fn what_a_cut_frame_shows_is_asked() {
+        let octets = frame();
+        for len in 0..VECTOR_END {
+            assert_eq!(parse(&octets[..len], 60), Err(NotPfc::Truncated), "{len}");
+        }
+        for (at, from, why) in [
+            (12, 14, NotPfc::OtherEtherType(0x7708)),
+            (15, 16, NotPfc::OtherOpcode(0x01fe)),
+            (4, 6, NotPfc::OtherDestination),
+        ] {
+            let mut octets = frame();
+            octets[at] ^= 0xff;
+            assert_eq!(parse(&octets[..from - 1], 60), Err(NotPfc::Truncated));
+            for len in from..VECTOR_END {
+                assert_eq!(parse(&octets[..len], 60), Err(why), "{len}");
+            }
+        }
     }
 
     #[test]

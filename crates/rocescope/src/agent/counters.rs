@@ -224,7 +224,7 @@ impl SessionNumbers {
             tally.cnps,
             tally.other_transports,
             tally.unknown_link,
-            tally.pfc.saturating_add(tally.pfc_outbound),
+            tally.pfc.saturating_add(tally.pfc_outbound).saturating_add(tally.pfc_tunnelled),
             tally.damaged,
             tally.before_time,
             tally.without_time,

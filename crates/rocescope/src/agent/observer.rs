@@ -249,7 +249,7 @@ impl Observer {
             Err(error) => return tracing::error!("{}: {error}", place.target.name),
         };
         for counters in &self.known.interfaces {
-            session.item(Item::Interface { counters: *counters });
+            session.item(Item::Interface { counters: *counters, name: None });
         }
         for statistics in &self.known.statistics {
             session.item(Item::Statistics(*statistics));
@@ -390,7 +390,7 @@ impl Observer {
                 self.known.interfaces.clear();
                 self.known.statistics.clear();
             }
-            Item::Interface { counters } => self.known.interfaces.push(*counters),
+            Item::Interface { counters, .. } => self.known.interfaces.push(*counters),
             Item::Statistics(new) => {
                 self.known.statistics.retain(|old| old.interface != new.interface);
                 self.known.statistics.push(*new);
@@ -576,7 +576,9 @@ impl Observer {
 fn again(item: &Item) -> Item {
     match item {
         Item::Section => Item::Section,
-        Item::Interface { counters } => Item::Interface { counters: *counters },
+        Item::Interface { counters, name } => {
+            Item::Interface { counters: *counters, name: name.clone() }
+        }
         Item::Statistics(statistics) => Item::Statistics(*statistics),
         Item::Truncated { what } => Item::Truncated { what: what.clone() },
     }

@@ -17,7 +17,6 @@ use observe::request::Violation;
 use wire::capture::Record;
 use wire::element::Mapping;
 use wire::ipfix::{EncodeError, MESSAGE_MAX};
-use wire::pfc::Pfc;
 
 use super::disabled::Disabled;
 use crate::capture::{Item, Visitor};
@@ -510,10 +509,6 @@ impl Sink for Outgoing {
         let report = self.numbering.number(ids, snapshot);
         self.reports.push(report);
     }
-
-    fn pfc(&mut self, _interface: u32, _time_ns: u64, _pfc: &Pfc) {}
-
-    fn interrupted(&mut self) {}
 
     fn time(&mut self, _time_ns: u64) {}
 

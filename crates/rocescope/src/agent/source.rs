@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use observe::meter::Cause;
 use pcap::{Active, Capture as Pcap, Precision};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use wire::capture::{Limits, Record};
+use wire::capture::{FrameCheck, Limits, Record};
 use wire::frame::{LinkType, UnknownLink};
 
 use super::link::{Link, Look};
@@ -122,6 +122,7 @@ struct FrameAt {
     original_len: u32,
     drops_before: Option<u64>,
     damaged: bool,
+    check: FrameCheck,
     outbound: bool,
 }
 
@@ -137,6 +138,7 @@ impl Batch {
             original_len: record.original_len,
             drops_before: record.drops_before,
             damaged: record.damaged,
+            check: record.check,
             outbound: record.outbound,
         });
     }
@@ -155,6 +157,7 @@ impl Batch {
                 data,
                 drops_before: frame.drops_before,
                 damaged: frame.damaged,
+                check: frame.check,
                 outbound: frame.outbound,
             }
         })
@@ -391,6 +394,7 @@ impl<'e> Reading<'e> {
                 data: packet.data,
                 drops_before: None,
                 damaged: false,
+                check: FrameCheck::Untold,
                 // libpcap does not tell, and no PFC frames are counted here.
                 outbound: false,
             });

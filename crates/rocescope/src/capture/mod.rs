@@ -31,6 +31,9 @@ pub trait Visitor {
     fn pause(&mut self) {}
 }
 
+/// Octets that are kept of an interface's name.
+pub const NAME_LEN: usize = 256;
+
 /// What there is in a capture file beside packets.
 #[derive(Debug)]
 pub enum Item {
@@ -40,6 +43,8 @@ pub enum Item {
     Interface {
         /// It can have drop counters: pcapng, not pcap.
         counters: bool,
+        /// Its name, where it has one, and of a long one the first [`NAME_LEN`] octets.
+        name: Option<Box<[u8]>>,
     },
     /// Counters of an interface.
     Statistics(Statistics),
@@ -224,7 +229,10 @@ impl Capture {
             match step {
                 Step::Packet { record, .. } => visitor.packet(&record),
                 Step::Section { .. } => visitor.item(Item::Section),
-                Step::Interface { .. } => visitor.item(Item::Interface { counters: self.pcapng }),
+                Step::Interface { name, .. } => visitor.item(Item::Interface {
+                    counters: self.pcapng,
+                    name: name.map(|name| name.get(..NAME_LEN).unwrap_or(name).into()),
+                }),
                 Step::Statistics { statistics, .. } => visitor.item(Item::Statistics(statistics)),
                 Step::TruncatedEnd { offset, found, expected } => {
                     visitor.item(Item::Truncated {

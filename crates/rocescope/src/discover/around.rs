@@ -7,6 +7,8 @@ use observe::coverage::{MirrorSequence, MirrorStep};
 use wire::frame::{Addresses, Layer, Mirror, MirrorKind};
 use wire::pfc::Pfc;
 
+use crate::layout::mac;
+
 /// Mirror sessions and tunnels that are told apart, at most.
 pub const CARRIERS_MAX: usize = 1024;
 /// Senders of priority flow control frames that are told apart, at most.
@@ -129,10 +131,6 @@ impl PfcSeen {
         self.sources
             .iter()
             .filter(move |((layer, _), frames)| *layer == at && frames.by_priority[priority] > 0)
-            .map(move |((_, mac), frames)| (mac_text(*mac), frames.by_priority[priority]))
+            .map(move |((_, address), frames)| (mac(*address), frames.by_priority[priority]))
     }
-}
-
-fn mac_text([a, b, c, d, e, f]: [u8; 6]) -> String {
-    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }

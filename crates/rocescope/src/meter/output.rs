@@ -23,7 +23,7 @@ use super::table;
 use super::{MeterError, Run};
 use crate::config::printable;
 use crate::layout::{counted, stream_name};
-use crate::observation::{Sink, Tally};
+use crate::observation::{MirrorSession, Missed, Sink, Tally};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,9 @@ pub(super) struct Outputs<'a, O, W> {
     window: u32,
     ipfix: Option<IpfixFile>,
     pfc: Option<PfcCounts>,
+    pfc_asked: bool,
+    /// The latest time that the capture has shown at its end.
+    end_ms: Option<u64>,
     /// Streams that a violation has disabled before they had an epoch.
     never_metered: u64,
     time_ms: u64,
@@ -100,7 +103,9 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
             streams: Streams::default(),
             window: run.window,
             ipfix,
-            pfc: run.pfc_interface.map(PfcCounts::new),
+            pfc: run.pfc_interface.map(|first| PfcCounts::new(first, run.observation.layer)),
+            pfc_asked: run.pfc_interface.is_some(),
+            end_ms: None,
             never_metered: 0,
             time_ms: 0,
             buffer: Vec::with_capacity(WRITE_LEN + 1024),
@@ -157,7 +162,7 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
             ));
         }
         if !unread {
-            self.finish_pfc();
+            self.finish_pfc(tally);
         }
         self.write();
         if let Some(ipfix) = self.ipfix.take()
@@ -181,7 +186,7 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
                     let more = counted(more, "more stream[|s]");
                     writeln!(self.warnings, "never metered: {more}, for the like")?;
                 }
-                table::summary(self.warnings, tally, meter)
+                table::summary(self.warnings, tally, meter, self.pfc_asked)
             }
             Format::Table => {
                 let mut out = BufWriter::with_capacity(WRITE_LEN, &mut *self.out);
@@ -189,32 +194,34 @@ impl<'a, O: Write, W: Write> Outputs<'a, O, W> {
                 if let Some(pfc) = &self.pfc {
                     pfc.table(&mut out)?;
                 }
-                table::summary(&mut out, tally, meter)?;
+                table::summary(&mut out, tally, meter, self.pfc_asked)?;
                 out.flush()
             }
         }
     }
 
-    fn finish_pfc(&mut self) {
-        let Some(pfc) = &self.pfc else { return };
+    fn finish_pfc(&mut self, tally: &Tally) {
+        let Some(pfc) = self.pfc.take() else { return };
         // PFC-op.1, PFC-count.2: what is not known to be complete is no reading.
-        let why_not = match pfc.why_not() {
-            Some(why_not) => why_not,
-            None => {
-                let readings = pfc.readings(self.place, self.time_ms);
-                if self.format == Format::Json {
-                    readings.iter().for_each(|reading| pfc::json(&mut self.buffer, reading));
-                }
-                if let Some(ipfix) = &mut self.ipfix
-                    && let Err(error) = ipfix.readings(&pfc::source(), &readings, self.time_ms)
-                {
-                    self.failed.get_or_insert(MeterError::Ipfix(error));
-                }
-                return;
-            }
-        };
-        self.pfc = None;
-        self.warn(format!("no PFC counter is reported: {why_not}"));
+        if let Some(why) = pfc.why_none(tally) {
+            return self.warn(format!("no PFC counter is reported: {why}"));
+        }
+        pfc.refused().into_iter().chain(pfc.doubts()).for_each(|warning| self.warn(warning));
+        // PFC-rec.2: a reading has a time. Where no packet had one, every interface was refused.
+        let Some(end_ms) = self.end_ms else { return };
+        let readings = pfc.readings(self.place, end_ms);
+        if readings.is_empty() {
+            return;
+        }
+        if self.format == Format::Json {
+            readings.iter().for_each(|reading| pfc::json(&mut self.buffer, reading));
+        }
+        if let Some(ipfix) = &mut self.ipfix
+            && let Err(error) = ipfix.readings(&pfc::source(), &readings, self.time_ms)
+        {
+            self.failed.get_or_insert(MeterError::Ipfix(error));
+        }
+        self.pfc = Some(pfc);
     }
 }
 
@@ -246,9 +253,27 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
         self.report(&report, None);
     }
 
-    fn interrupted(&mut self) {
+    fn missed(&mut self, interface: Option<u32>, missed: Missed, count: u64) {
         if let Some(counts) = &mut self.pfc {
-            counts.interrupt();
+            counts.missed(interface, missed, count);
+        }
+    }
+
+    fn mirrored(&mut self, interface: u32, session: &MirrorSession) {
+        if let Some(counts) = &mut self.pfc {
+            counts.mirrored(interface, session);
+        }
+    }
+
+    fn section(&mut self) {
+        if let Some(counts) = &mut self.pfc {
+            counts.section();
+        }
+    }
+
+    fn interface(&mut self, name: Option<&[u8]>) {
+        if let Some(counts) = &mut self.pfc {
+            counts.interface(name);
         }
     }
 
@@ -261,6 +286,7 @@ impl<O: Write, W: Write> Sink for Outputs<'_, O, W> {
 
     fn time(&mut self, time_ns: u64) {
         self.time_ms = self.time_ms.max(time_ns / 1_000_000);
+        self.end_ms = Some(self.time_ms);
     }
 
     fn due(&mut self) {

@@ -1,5 +1,9 @@
 //! Counters of the priority flow control frames in captures: a source that states what it can see
 //! of itself, and takes the rest on the word of whoever asks for it.
+//!
+//! An interface of the capture is one counter by its number. Where sections or files contradict
+//! each other about what a number is, where frames are known to be missing, or where a frame may be
+//! one of PFC and nobody can say, the interface has no counter, and the reason is said.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,9 +12,16 @@ use observe::pfc::collect::Counter;
 use observe::pfc::interval::{Interval, Rate, Sighting};
 use observe::pfc::qualify::{Condition, Qualification, Qualified};
 use observe::pfc::{Direction, Priority, Reading, Scope};
+use wire::frame::{Layer, NotRoce};
 use wire::pfc::Pfc;
 
 use super::json::{self, Place};
+use crate::config::{printable, shown};
+use crate::layout::{counted, mac};
+use crate::observation::{MirrorSession, Missed, Tally};
+
+/// Names of interfaces that are told apart, at most; where there are more, there is no counter.
+const NAMES_MAX: usize = 65_536;
 
 /// Priority flow control frames that were received, by interface and priority.
 // PFC-id.1, PFC-count.3: one frame can count under several priorities.
@@ -18,8 +29,37 @@ use super::json::{self, Place};
 pub(super) struct PfcCounts {
     /// `ingressPhysicalInterface` of the capture's interface 0; the others follow.
     first: u32,
-    received: BTreeMap<u32, [u64; 8]>,
-    interrupted: bool,
+    layer: Layer,
+    interfaces: BTreeMap<u32, Captured>,
+    /// Which interface first had a name, and in which section.
+    names: BTreeMap<Box<[u8]>, Named>,
+    names_full: bool,
+    section: u64,
+    /// Interfaces that the section has described.
+    described: u32,
+    /// What concerns every interface.
+    missed: BTreeMap<Missed, u64>,
+}
+
+/// One interface of the capture, by its number.
+#[derive(Debug, Default)]
+struct Captured {
+    received: [u64; 8],
+    frames: u64,
+    missed: BTreeMap<Missed, u64>,
+    name: Option<Box<[u8]>>,
+    /// Why its number is of several interfaces, or one interface has several numbers.
+    contradicted: Option<String>,
+    /// The first two addresses that frames came from, but for zero.
+    sources: [Option<[u8; 6]>; 2],
+    /// The first two mirror sessions that came in.
+    sessions: [Option<MirrorSession>; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    number: u32,
+    section: u64,
 }
 
 /// What stands behind the counters of a capture.
@@ -28,7 +68,8 @@ pub(super) fn source() -> Qualified {
     // What the decoder and this counter do. PFC-id.3, PFC-count.3, PFC-count.4, PFC-rec.2
     let stated =
         [C::VectorIndex, C::EachSetBit, C::OnlyValid, C::TimeOfReading, C::StartsAtZero, C::Wide];
-    // What `--pfc` says of the captures, as its help has it. PFC-id.2, PFC-count.1, PFC-count.2
+    // What `--pfc` says of the captures, as its help has it, and that what is in them came in.
+    // PFC-id.1, PFC-id.2, PFC-count.1, PFC-count.2
     let attested = [C::PhysicalInterface, C::BeforeProcessing, C::EveryFrame];
     let nothing = Qualification::new(Direction::Received);
     let stated = stated.into_iter().fold(nothing, Qualification::stated);
@@ -36,69 +77,266 @@ pub(super) fn source() -> Qualified {
     said.check().expect("every condition of received frames is among these")
 }
 
+impl Captured {
+    /// Why there is no reading of its counters.
+    // PFC-op.1, PFC-count.2: what is not known to be complete is no reading.
+    fn why_not(&self) -> Vec<String> {
+        let mut why: Vec<_> = self.contradicted.iter().cloned().collect();
+        if let [Some(one), Some(other)] = &self.sessions {
+            why.push(format!(
+                "{} and {} came in, which mirror several ports",
+                session(one),
+                session(other)
+            ));
+        }
+        why.extend(self.missed.iter().map(|(missed, count)| counted(*count, missed.text())));
+        why
+    }
+
+    fn counts(&self) -> bool {
+        self.frames > 0 && self.why_not().is_empty()
+    }
+}
+
 impl PfcCounts {
-    pub(super) fn new(first: u32) -> Self {
-        Self { first, received: BTreeMap::new(), interrupted: false }
+    pub(super) fn new(first: u32, layer: Layer) -> Self {
+        Self {
+            first,
+            layer,
+            interfaces: BTreeMap::new(),
+            names: BTreeMap::new(),
+            names_full: false,
+            section: 0,
+            described: 0,
+            missed: BTreeMap::new(),
+        }
     }
 
     pub(super) fn add(&mut self, interface: u32, pfc: &Pfc) {
-        let counts = self.received.entry(self.first.saturating_add(interface)).or_default();
+        let captured = self.interfaces.entry(interface).or_default();
+        captured.frames += 1;
         for priority in pfc.priorities() {
-            counts[usize::from(priority)] += 1;
+            captured.received[usize::from(priority)] += 1;
+        }
+        if pfc.source != [0; 6] {
+            first_two(&mut captured.sources, pfc.source);
         }
     }
 
-    /// The capture missed frames.
-    pub(super) fn interrupt(&mut self) {
-        self.interrupted = true;
+    /// Frames can be missing, of one interface or of every one.
+    pub(super) fn missed(&mut self, interface: Option<u32>, missed: Missed, count: u64) {
+        let all = match interface {
+            Some(interface) => &mut self.interfaces.entry(interface).or_default().missed,
+            None => &mut self.missed,
+        };
+        let sum = all.entry(missed).or_default();
+        *sum = sum.saturating_add(count);
     }
 
-    /// Why there is no reading, if there is none.
-    // PFC-op.1, PFC-count.2: what is not known to be complete is no reading.
-    pub(super) fn why_not(&self) -> Option<&'static str> {
-        if self.received.is_empty() {
-            Some("no PFC frame was seen, and most NICs consume them before a capture on their host")
-        } else if self.interrupted {
-            Some("nobody knows that the capture holds every frame once, PFC frames among them")
+    /// A frame of a mirror session came in.
+    pub(super) fn mirrored(&mut self, interface: u32, session: &MirrorSession) {
+        first_two(&mut self.interfaces.entry(interface).or_default().sessions, *session);
+    }
+
+    /// Numbers of interfaces begin anew.
+    pub(super) fn section(&mut self) {
+        self.section += 1;
+        self.described = 0;
+    }
+
+    /// The next interface of the section. Two sections that contradict each other about a number or
+    /// a name show that a number is no counter.
+    // PFC-id.1
+    pub(super) fn interface(&mut self, name: Option<&[u8]>) {
+        let (number, section) = (self.described, self.section);
+        self.described = number.saturating_add(1);
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return };
+        let captured = self.interfaces.entry(number).or_default();
+        match &captured.name {
+            Some(known) if **known == *name => return,
+            Some(known) => {
+                let (one, other) = (quoted(known), quoted(name));
+                captured.contradicted.get_or_insert_with(|| {
+                    format!(
+                        "number {number} is {one} in one section or file and {other} in another"
+                    )
+                });
+            }
+            None => captured.name = Some(name.into()),
+        }
+        if let Some(named) = self.names.get(name).copied() {
+            // Twice in one section, a name is of two hosts, or what the operator attests.
+            if named.number != number && named.section != section {
+                let why = format!(
+                    "{} is number {} in one section or file and number {number} in another",
+                    quoted(name),
+                    named.number
+                );
+                for number in [number, named.number] {
+                    let captured = self.interfaces.entry(number).or_default();
+                    captured.contradicted.get_or_insert_with(|| why.clone());
+                }
+            }
+        } else if self.names.len() < NAMES_MAX {
+            self.names.insert(name.into(), Named { number, section });
         } else {
-            None
+            self.names_full = true;
         }
+    }
+
+    /// Why there is no reading at all, if there is none.
+    // PFC-op.1, PFC-count.2: what is not known to be complete is no reading.
+    pub(super) fn why_none(&self, tally: &Tally) -> Option<String> {
+        if !matches!(self.layer, Layer::Outer | Layer::Erspan) {
+            return Some(format!(
+                "observed is what is inside {}, and PFC never crosses a link: a frame in there came \
+                 in at no interface of the capture",
+                self.layer.name()
+            ));
+        }
+        if self.interfaces.values().all(|captured| captured.frames == 0) {
+            return Some(self.none_seen(tally));
+        }
+        if self.names_full {
+            return Some(format!("the captures name more than {NAMES_MAX} interfaces"));
+        }
+        if self.missed.is_empty() {
+            return None;
+        }
+        Some(list(self.missed.iter().map(|(missed, count)| counted(*count, missed.text()))))
+    }
+
+    /// Why nothing was counted.
+    fn none_seen(&self, tally: &Tally) -> String {
+        let of = |reason: NotRoce| tally.not_roce[reason.index()];
+        let refused = [NotRoce::PfcElsewhere, NotRoce::PfcTagged, NotRoce::PfcTooShort];
+        let refused: u64 = refused.into_iter().map(of).sum();
+        let unknown = of(NotRoce::PfcNoDestination) + of(NotRoce::MacControlCut);
+        let mut why = vec![
+            (tally.pfc_outbound, "[was|were] sent, not received"),
+            (
+                refused,
+                "with the opcode of PFC [is no PFC frame|are no PFC frames], see the summary",
+            ),
+            (tally.damaged, "[is|are] damaged"),
+        ];
+        why.retain(|(count, _)| *count > 0);
+        let mut why: Vec<_> =
+            why.iter().map(|(n, what)| counted(*n, &format!("frame[|s] {what}"))).collect();
+        let mut all = self.missed.clone();
+        for (missed, count) in self.interfaces.values().flat_map(|captured| &captured.missed) {
+            *all.entry(*missed).or_default() += count;
+        }
+        all.remove(&Missed::Damaged);
+        why.extend(all.iter().map(|(missed, count)| counted(*count, missed.text())));
+        let consumed = "most NICs consume them before a capture on their host";
+        if why.is_empty() {
+            format!("no PFC frame was seen, and {consumed}")
+        } else if tally.pfc_outbound + refused + unknown > 0 {
+            format!("no PFC frame that counts was seen: {}", list(why))
+        } else {
+            format!("no PFC frame was seen: {}; and {consumed}", list(why))
+        }
+    }
+
+    /// Interfaces that have no reading though frames were counted, with the reason.
+    pub(super) fn refused(&self) -> Vec<String> {
+        let counted = self.interfaces.iter().filter(|(_, captured)| captured.frames > 0);
+        let why = counted.map(|(number, captured)| (number, captured, captured.why_not()));
+        why.filter(|(_, _, why)| !why.is_empty())
+            .map(|(number, captured, why)| {
+                format!(
+                    "no PFC counter of {} is reported: {}",
+                    label(*number, captured.name.as_deref()),
+                    list(why)
+                )
+            })
+            .collect()
+    }
+
+    /// What speaks against the word that what was captured came in over one link.
+    // PFC-id.1, PFC-count.1
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let counted = self.interfaces.iter().filter(|(_, captured)| captured.counts());
+        counted
+            .filter_map(|(number, captured)| {
+                let [Some(one), Some(other)] = captured.sources else { return None };
+                Some(format!(
+                    "PFC frames of {} came from {} and from {}, and the other end of a link has one \
+                     address: frames that were sent, or those of several links, may be counted as \
+                     received",
+                    label(*number, captured.name.as_deref()),
+                    mac(one),
+                    mac(other)
+                ))
+            })
+            .collect()
     }
 
     /// A reading of every counter.
     // PFC-rec.2: read at the end of the capture, by the capture's clock.
     pub(super) fn readings(&self, place: Place, time_ms: u64) -> Vec<Reading> {
-        let mut readings = Vec::with_capacity(self.received.len() * 8);
-        for (interface, counts) in &self.received {
-            for (priority, total) in Priority::ALL.into_iter().zip(counts) {
+        let mut readings = Vec::with_capacity(self.interfaces.len() * 8);
+        for (number, captured) in self.interfaces.iter().filter(|(_, captured)| captured.counts()) {
+            for (priority, total) in Priority::ALL.into_iter().zip(captured.received) {
                 let scope = Scope {
                     domain: place.domain,
                     point: place.point,
-                    interface: *interface,
+                    interface: self.first.saturating_add(*number),
                     direction: Direction::Received,
                     priority,
                 };
-                readings.push(Reading { scope, time_ms, total: *total });
+                readings.push(Reading { scope, time_ms, total });
             }
         }
         readings
     }
 
     pub(super) fn table(&self, out: &mut impl Write) -> io::Result<()> {
-        for (interface, counts) in &self.received {
-            let captured = interface.saturating_sub(self.first);
+        for (number, captured) in self.interfaces.iter().filter(|(_, captured)| captured.counts()) {
+            let mirrored = if self.layer == Layer::Erspan { "the port mirrored to " } else { "" };
             writeln!(
                 out,
-                "\nPFC frames that interface {captured} of the capture received, in records \
-                 ingressPhysicalInterface {interface},\nby priority (one frame can count under \
-                 several):"
+                "\nPFC frames that {mirrored}{} of the capture received, in records \
+                 ingressPhysicalInterface {},\nby priority (one frame can count under several):",
+                label(*number, captured.name.as_deref()),
+                self.first.saturating_add(*number)
             )?;
-            for (priority, count) in counts.iter().enumerate() {
+            for (priority, count) in captured.received.iter().enumerate() {
                 writeln!(out, "{count:>12} priority {priority}")?;
             }
         }
         Ok(())
     }
+}
+
+/// Keeps the first two that differ.
+fn first_two<T: Copy + PartialEq>(two: &mut [Option<T>; 2], new: T) {
+    match two {
+        [Some(one), _] if *one == new => {}
+        [Some(_), other] => _ = other.get_or_insert(new),
+        [one, _] => *one = Some(new),
+    }
+}
+
+fn label(number: u32, name: Option<&[u8]>) -> String {
+    match name {
+        Some(name) => format!("interface {number} ({})", quoted(name)),
+        None => format!("interface {number}"),
+    }
+}
+
+fn quoted(name: &[u8]) -> String {
+    format!("\"{}\"", printable(&String::from_utf8_lossy(name)))
+}
+
+fn session((addresses, kind, number): &MirrorSession) -> String {
+    let from = shown(addresses.family, &addresses.source);
+    format!("{} session {number} from {from}", kind.name())
+}
+
+fn list(why: impl IntoIterator<Item = String>) -> String {
+    why.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 /// Appends a reading as one line.

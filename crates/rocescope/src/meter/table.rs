@@ -13,6 +13,10 @@ use super::streams::{COUNT_HEADS, Stream, Streams};
 use crate::layout::{cell, counted, lines, push_stream_name, stream_name_len};
 use crate::observation::{LOOKED_THROUGH_MAX, Tally};
 
+const PFC: &str = "priority flow control frame[|s]";
+const PFC_NOT_ASKED: &str =
+    "priority flow control frame[|s] (--pfc counts [it|them] by interface and priority)";
+
 /// Writes the lines of the streams. There can be a million, so nothing is allocated for a line.
 ///
 /// # Errors
@@ -99,11 +103,17 @@ fn name(line: &mut Vec<u8>, stream: &Stream, window: u32) {
     }
 }
 
-/// Writes what was seen and what was not.
+/// Writes what was seen and what was not. Where counters of PFC frames were not asked for, it says
+/// how to.
 ///
 /// # Errors
 /// As the writer.
-pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::Result<()> {
+pub fn summary(
+    out: &mut impl Write,
+    tally: &Tally,
+    meter: MeterCounts,
+    pfc_asked: bool,
+) -> io::Result<()> {
     writeln!(out, "\n{}: {} RoCEv2", counted(tally.frames, "frame[|s]"), tally.roce())?;
     let seen = [
         (meter.accounted, "request[|s] accounted to an epoch"),
@@ -122,8 +132,12 @@ pub fn summary(out: &mut impl Write, tally: &Tally, meter: MeterCounts) -> io::R
     ];
     lines(out, &seen)?;
     let pfc = [
-        (tally.pfc, "priority flow control frame[|s]"),
+        (tally.pfc, if pfc_asked { PFC } else { PFC_NOT_ASKED }),
         (tally.pfc_outbound, "priority flow control frame[|s] that [was|were] sent, not received"),
+        (
+            tally.pfc_tunnelled,
+            "priority flow control frame[|s] inside a tunnel: of no interface of the capture",
+        ),
     ];
     lines(out, &pfc)?;
     shortfalls(out, tally)?;
@@ -190,7 +204,10 @@ fn elsewhere(out: &mut impl Write, tally: &Tally, seen: bool) -> io::Result<()> 
 pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
     let not_seen = [
         (tally.fragments, "IP fragment[|s]: not put together"),
-        (tally.truncated, "frame[|s] captured too short for [its|their] BTH"),
+        (
+            tally.truncated,
+            "frame[|s] captured too short for [its|their] BTH, or for what [it is|they are]",
+        ),
         (tally.no_room, "datagram[|s] to port 4791 with no room for a BTH"),
         (tally.length_lies, "length[|s] that reach[es|] beyond the frame or the datagram"),
         (tally.extension_cut, "request[|s] whose extension header was cut by the capture: counted"),

@@ -3,17 +3,19 @@
 
 use observe::coverage::MirrorStep;
 use observe::meter::Cause;
-use wire::capture::Statistics;
+use wire::capture::{Record, Statistics};
 use wire::frame::{Addresses, Fault, Frame, Mirror};
 
-use super::{Counter, Pipeline, Sink};
+use super::received::Followed;
+use super::{Counter, Missed, Pipeline, Sink};
 use crate::capture::Drops;
 
 impl<S: Sink> Pipeline<S> {
     /// As with a wrong ICRC: what the frame says cannot be relied on.
     // SEQ-3.8, PFC-count.4
-    pub(super) fn damaged_on_the_link(&mut self, body: &Frame) {
+    pub(super) fn damaged_on_the_link(&mut self, record: &Record<'_>, body: &Frame) {
         self.tally.damaged += 1;
+        self.damaged_for_pfc(record);
         match body {
             Frame::Roce(packet) => self.gap_between(&packet.addresses, Cause::Damaged),
             _ => self.gap(Cause::Damaged),
@@ -38,28 +40,34 @@ impl<S: Sink> Pipeline<S> {
         }
     }
 
-    /// Reads the number of a mirrored packet. Says whether its session is followed.
+    /// Reads the number of a mirrored packet.
     // SEQ-3.7, SEQ-10.3
-    pub(super) fn mirrored(&mut self, mirror: &Mirror) -> bool {
-        let Some(sequence) = mirror.sequence else { return true };
+    pub(super) fn mirrored(&mut self, interface: u32, mirror: &Mirror) -> Followed {
         let session = (mirror.addresses, mirror.kind, mirror.session);
+        self.sink.mirrored(interface, &session);
+        let Some(sequence) = mirror.sequence else { return Followed::InTurn };
         match self.mirror.step(session, sequence) {
             MirrorStep::Next => {}
-            MirrorStep::Behind => self.tally.mirror_behind += 1,
+            MirrorStep::Behind => {
+                self.tally.mirror_behind += 1;
+                return Followed::Behind;
+            }
             MirrorStep::NotFollowed => {
                 self.tally.mirror_not_followed += 1;
-                return false;
+                return Followed::Not;
             }
             MirrorStep::Restarted => {
                 self.tally.mirror_restarts += 1;
+                self.sink.missed(Some(interface), Missed::MirrorRestarted, 1);
                 self.gap(Cause::MirrorRestarted);
             }
             MirrorStep::Missing(count) => {
                 self.tally.mirror_missing += u64::from(count);
+                self.sink.missed(Some(interface), Missed::MirrorMissing, u64::from(count));
                 self.gap(Cause::MirrorGap);
             }
         }
-        true
+        Followed::InTurn
     }
 
     /// Drops that are said to lie between this packet and the one before on its interface.
@@ -68,6 +76,9 @@ impl<S: Sink> Pipeline<S> {
         if let Some(counter) = self.counter(interface) {
             counter.drops.tell(drops);
         }
+        if drops > 0 {
+            self.sink.missed(Some(interface), Missed::Dropped, drops);
+        }
         self.reading(interface, drops > 0);
     }
 
@@ -75,6 +86,12 @@ impl<S: Sink> Pipeline<S> {
         let Some(counter) = self.counter(statistics.interface) else { return };
         let Some(Drops { packets, reset }) = counter.drops.read(statistics) else { return };
         self.tally.capture_drops = self.tally.capture_drops.saturating_add(packets);
+        if packets > 0 {
+            self.sink.missed(Some(statistics.interface), Missed::Dropped, packets);
+        }
+        if reset {
+            self.sink.missed(Some(statistics.interface), Missed::DropsUnknown, 1);
+        }
         self.reading(statistics.interface, reset || packets > 0);
     }
 
@@ -108,7 +125,6 @@ impl<S: Sink> Pipeline<S> {
 
     pub(super) fn gap(&mut self, cause: Cause) {
         self.flush();
-        self.sink.interrupted();
         self.on_meter(|meter, out| meter.capture_gap(cause, &mut |c| out(c)));
     }
 

@@ -7,6 +7,7 @@
 
 mod elsewhere;
 mod gaps;
+mod received;
 mod tally;
 
 use observe::coverage::{Coverage, MirrorSequence};
@@ -22,9 +23,11 @@ use wire::frame::{
 use wire::icrc::{self, IcrcVerdict};
 
 pub use elsewhere::LOOKED_THROUGH_MAX;
+pub use received::Missed;
 pub use tally::Tally;
 
 use crate::capture::{DropCounter, Item, Visitor};
+use received::Followed;
 
 /// How frames are looked at; the same for a whole run.
 #[derive(Clone, Copy, Debug)]
@@ -47,11 +50,19 @@ pub trait Sink {
     fn violated(&mut self, _key: &StreamKey) {}
     /// A report of an epoch that goes on is due.
     fn snapshot(&mut self, ids: &mut EpochIds, snapshot: Snapshot);
-    /// A priority flow control frame was received by an interface of the capture.
-    fn pfc(&mut self, interface: u32, time_ns: u64, pfc: &wire::pfc::Pfc);
-    /// The capture missed frames that may have been any.
-    fn interrupted(&mut self);
-    /// The capture's time, when it ends.
+    /// A priority flow control frame was received by an interface of the capture, or nothing says
+    /// that it was sent.
+    fn pfc(&mut self, _interface: u32, _time_ns: u64, _pfc: &wire::pfc::Pfc) {}
+    /// So much keeps anybody from knowing all priority flow control frames that an interface
+    /// received, or any interface where none is given.
+    fn missed(&mut self, _interface: Option<u32>, _missed: Missed, _count: u64) {}
+    /// Frames of a mirror session came in at an interface of the capture.
+    fn mirrored(&mut self, _interface: u32, _session: &MirrorSession) {}
+    /// A section of a capture begins, and numbers of interfaces with it.
+    fn section(&mut self) {}
+    /// The next interface of the section, by its name where it has one.
+    fn interface(&mut self, _name: Option<&[u8]>) {}
+    /// The capture's time, when it ends; not where no packet had one.
     fn time(&mut self, time_ns: u64);
     /// What was given is a round of reports: whoever waits for them should get them.
     fn due(&mut self);
@@ -93,7 +104,8 @@ impl Untagged {
     }
 }
 
-type MirrorSession = (Addresses, MirrorKind, u32);
+/// What names a mirror session: where it comes from and goes to, its kind and its number.
+pub type MirrorSession = (Addresses, MirrorKind, u32);
 
 /// The state between capture and meter.
 pub struct Pipeline<S> {
@@ -164,6 +176,7 @@ impl<S: Sink> Pipeline<S> {
 
     /// The file cannot be read any further.
     pub fn damaged(&mut self) {
+        self.sink.missed(None, Missed::FileDamaged, 1);
         self.gap(Cause::FileDamaged);
     }
 
@@ -171,12 +184,15 @@ impl<S: Sink> Pipeline<S> {
     pub fn finish(mut self) -> (S, Tally, MeterCounts, u64) {
         self.flush();
         let position = self.position();
-        let Self { meter, mut coverage, mut sink, tally, time_ns, .. } = self;
+        let Self { meter, mut coverage, mut sink, tally, time_ns, time_known, .. } = self;
         let counts = meter.into_finals(&mut |closed| {
             coverage.closed(position, closed, &mut |c| sink.closed(c));
         });
         coverage.finish(&mut |c| sink.closed(c));
-        sink.time(time_ns);
+        // PFC-rec.2: where no packet had a time, the end of the capture has none.
+        if time_known {
+            sink.time(time_ns);
+        }
         (sink, tally, counts, coverage.released_early())
     }
 
@@ -225,6 +241,7 @@ impl<S: Sink> Pipeline<S> {
     /// Packets are missing here, and they can be of any stream.
     // SEQ-3.8
     pub fn capture_gap(&mut self, cause: Cause) {
+        self.sink.missed(None, Missed::Gap, 1);
         self.gap(cause);
     }
 
@@ -284,6 +301,8 @@ impl<S: Sink> Pipeline<S> {
         self.tally.capture_drops = self.tally.capture_drops.saturating_add(drops.unwrap_or(0));
         let position = self.counter(interface).and_then(|counter| counter.taken.take());
         if drops != Some(0) {
+            let (missed, count) = drops.map_or((Missed::DropsUnknown, 1), |n| (Missed::Dropped, n));
+            self.sink.missed(Some(interface), missed, count);
             self.gap(Cause::CaptureDrops);
         }
         let Some(position) = position else { return };
@@ -323,10 +342,14 @@ impl<S: Sink> Pipeline<S> {
         } else {
             decode(record.data, record.original_len, link, layer)
         };
-        let followed = mirror.is_none_or(|mirror| self.mirrored(&mirror));
+        let followed =
+            mirror.map_or(Followed::InTurn, |mirror| self.mirrored(record.interface, &mirror));
+        if !damaged(record) {
+            self.not_pfc(record, link, &body);
+        }
         match body {
-            _ if damaged(record) => self.damaged_on_the_link(&body),
-            Frame::Roce(packet) if !followed => {
+            _ if damaged(record) => self.damaged_on_the_link(record, &body),
+            Frame::Roce(packet) if followed == Followed::Not => {
                 self.gap_between(&packet.addresses, Cause::MirrorNotFollowed);
             }
             Frame::Roce(packet) => self.roce(record.data, &packet),
@@ -338,11 +361,7 @@ impl<S: Sink> Pipeline<S> {
                 }
                 self.look_through(record, link);
             }
-            Frame::Pfc(_) if record.outbound => self.tally.pfc_outbound += 1,
-            Frame::Pfc(pfc) => {
-                self.tally.pfc += 1;
-                self.sink.pfc(record.interface, self.time_ns, &pfc);
-            }
+            Frame::Pfc(pfc) => self.pfc(record, mirror.as_ref(), followed, &pfc),
             Frame::Fault(fault) => self.fault(&fault),
         }
     }
@@ -374,6 +393,7 @@ impl<S: Sink> Pipeline<S> {
             overlap_ns.div_ceil(1000)
         ));
         if overlap_ns > OVERLAP_NS {
+            self.sink.missed(None, Missed::FilesOverlap, 1);
             self.gap(Cause::FilesOverlap);
             self.next_report_ns = None;
         }
@@ -539,7 +559,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
         }
         // Put together anew: were it lent, it would have to be in memory for every packet.
         let Record { interface, link, time_ns, original_len, data, drops_before, .. } = *record;
-        let (outbound, damaged) = (record.outbound, record.damaged);
+        let (outbound, damaged, check) = (record.outbound, record.damaged, record.check);
         self.frame(&Record {
             interface,
             link,
@@ -549,6 +569,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
             drops_before,
             outbound,
             damaged,
+            check,
         });
     }
 
@@ -559,14 +580,19 @@ impl<S: Sink> Visitor for Pipeline<S> {
 
     fn item(&mut self, item: Item) {
         match item {
-            Item::Section => self.end_counters(),
-            Item::Interface { counters } => {
+            Item::Section => {
+                self.end_counters();
+                self.sink.section();
+            }
+            Item::Interface { counters, name } => {
+                self.sink.interface(name.as_deref());
                 let number = if counters { self.coverage.add_counter(self.position()) } else { 0 };
                 self.counters.push(Counter { number, ..Counter::default() });
             }
             Item::Statistics(statistics) => self.statistics(&statistics),
             Item::Truncated { what } => {
                 self.sink.warn(what);
+                self.sink.missed(None, Missed::FileTruncated, 1);
                 self.gap(Cause::FileTruncated);
             }
         }
@@ -576,7 +602,7 @@ impl<S: Sink> Visitor for Pipeline<S> {
 /// Whether a record cannot be what was on the link, by its own word or by its lengths: a frame has
 /// octets, and not fewer than were captured of it. Zeros behind the end of what was written look
 /// like that.
-fn damaged(record: &Record<'_>) -> bool {
+pub(crate) fn damaged(record: &Record<'_>) -> bool {
     record.damaged || record.original_len == 0 || longer(record)
 }
 

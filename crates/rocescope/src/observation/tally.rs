@@ -7,7 +7,8 @@ use observe::request::Observed;
 use wire::frame::{Fault, Layer, NotRoce};
 
 /// Counts of frames. Every frame is in exactly one of `not_roce`, `requests`, `violations`,
-/// `responses`, `cnps`, `other_transports`, `pfc`, `unknown_link` and the faults.
+/// `responses`, `cnps`, `other_transports`, `pfc`, `pfc_outbound`, `pfc_tunnelled`, `unknown_link`
+/// and the faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// All frames.
@@ -33,10 +34,12 @@ pub struct Tally {
     pub cnps: u64,
     /// UC, RD, UD, XRC and reserved transports.
     pub other_transports: u64,
-    /// Priority flow control frames that were received.
+    /// Priority flow control frames of which nothing says that they were sent.
     pub pfc: u64,
     /// Priority flow control frames that were sent, by the capture's word.
     pub pfc_outbound: u64,
+    /// Priority flow control frames inside a tunnel, which are of no interface that is seen.
+    pub pfc_tunnelled: u64,
     /// Frames that the capture marks as damaged on the link, or whose lengths cannot be; they are
     /// counted nowhere else.
     pub damaged: u64,

@@ -231,7 +231,7 @@ fn a_new_generation_closes_the_epoch_and_the_next_packet_begins_another() {
 /// A session with one interface that has a drop counter.
 fn with_a_counter() -> ExportSession {
     let mut session = begun(settings());
-    session.item(Item::Interface { counters: true });
+    session.item(Item::Interface { counters: true, name: None });
     session
 }
 

@@ -14,7 +14,7 @@ use rocescope::agent::disabled::Disabled;
 use rocescope::agent::session::{ExportSession, Now, SessionSettings};
 use rocescope::capture::Visitor as _;
 use rocescope::meter::{Observation, Place};
-use wire::capture::Record;
+use wire::capture::{FrameCheck, Record};
 use wire::element::Mapping;
 use wire::frame::{Layer, LinkType};
 use wire::ipfix::{Decoder, Event, Frame, Limits, Transport, frame};
@@ -83,6 +83,7 @@ pub fn show(session: &mut ExportSession, time_ms: u64, frame: &[u8]) {
         data: frame,
         drops_before: None,
         damaged: false,
+        check: FrameCheck::Untold,
         outbound: false,
     });
 }

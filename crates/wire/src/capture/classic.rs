@@ -1,16 +1,17 @@
 //! The classic pcap format (draft-ietf-opsawg-pcap): a header of 24 octets, then records of 16
 //! octets and a packet.
 
-use super::{Error, Expected, Format, Limits, Order, Record, Step, size};
+use super::{Error, Expected, Format, FrameCheck, Limits, Order, Record, Step, size};
 use crate::frame::{LinkType, UnknownLink};
 
 /// Octets of the header of the file.
 pub(super) const HEADER_LEN: usize = 24;
 /// Octets of the header of a record.
 const RECORD_LEN: usize = 16;
-/// Part of the link field that is the link type; above it stands the length of a frame check
-/// sequence behind each packet, which no length of ours includes.
+/// Part of the link field that is the link type.
 const LINK_MASK: u32 = 0xffff;
+/// The link field says how long the frame check sequence behind each packet is.
+const CHECK_TOLD: u32 = 0x0400_0000;
 
 /// What the header of the file says.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Header {
     fraction_ns: u16,
     link: Result<LinkType, UnknownLink>,
     snap_len: u32,
+    /// Octets of the frame check sequence behind each packet, 0 for none.
+    check_len: u32,
     /// The interface is still to be told of.
     fresh: bool,
 }
@@ -42,10 +45,13 @@ impl Header {
             let format = Format::Pcap;
             return Err(Error::new(4, Expected::Version { format, found }));
         }
+        let link = order.u32([l0, l1, l2, l3]);
         Ok(Self {
             order,
             fraction_ns,
-            link: LinkType::from_number(order.u32([l0, l1, l2, l3]) & LINK_MASK),
+            link: LinkType::from_number(link & LINK_MASK),
+            // In units of two octets.
+            check_len: if link & CHECK_TOLD == 0 { 0 } else { (link >> 28) * 2 },
             snap_len: order.u32([s0, s1, s2, s3]),
             fresh: true,
         })
@@ -73,8 +79,14 @@ impl Header {
             drops_before: None,
             outbound: false,
             damaged: false,
+            check: FrameCheck::Untold,
         };
-        Some((RECORD_LEN + data.len(), record))
+        let consumed = RECORD_LEN + data.len();
+        let record = match self.check_len {
+            0 => record,
+            len => record.without_check_sequence(len),
+        };
+        Some((consumed, record))
     }
 
     /// Whatever else there is to say than a whole record.
@@ -91,6 +103,7 @@ impl Header {
                 interface: 0,
                 link: self.link,
                 snap_len: self.snap_len,
+                name: None,
             });
         }
         let Some(found) = self.order.u32_at(data, 8) else {

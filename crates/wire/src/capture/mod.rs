@@ -7,12 +7,15 @@
 //!
 //! [`Parser`] holds what the file has said so far (byte order, interfaces), never its octets:
 //! the caller keeps those, hands over what is not yet consumed, and gets one [`Step`] for each
-//! call. What a file does not say is `None`, never zero.
+//! call. What a file does not say is `None`, never zero. Check sequences behind the frames are taken
+//! off and checked.
 
+mod check;
 mod classic;
 mod error;
 mod next_generation;
 
+pub use check::FrameCheck;
 pub use error::{Error, Expected};
 
 use crate::frame::{LinkType, UnknownLink};
@@ -80,17 +83,20 @@ pub struct Record<'a> {
     /// Nanoseconds since 1970, cut, not rounded. Nothing where the file has no time, or one
     /// before 1970 or after 2554.
     pub time_ns: Option<u64>,
-    /// Octets on the wire, as the file says.
+    /// Octets on the wire, as the file says, without a frame check sequence.
     pub original_len: u32,
-    /// The captured octets.
+    /// The captured octets, without a frame check sequence.
     pub data: &'a [u8],
     /// Packets that were dropped between this one and the one before on the same interface,
     /// where the file says so, which may be 0.
     pub drops_before: Option<u64>,
     /// The capture says that the packet was sent, not received.
     pub outbound: bool,
-    /// The capture says that the packet had an error on the link: its octets may be any.
+    /// The capture says, or the frame check sequence in it shows, that the packet had an error on
+    /// the link: its octets may be any.
     pub damaged: bool,
+    /// What the frame check sequence in the capture, or the capture's word, says of the frame.
+    pub check: FrameCheck,
 }
 
 /// What the statistics block of an interface says, all counted from the start of the capture.
@@ -142,6 +148,8 @@ pub enum Step<'a> {
         /// Octets of each packet that are captured, at most; 0 is no limit. Real files hold
         /// absurd numbers here.
         snap_len: u32,
+        /// Its name, in UTF-8 as a rule; none in pcap.
+        name: Option<&'a [u8]>,
     },
     /// Counters of an interface.
     Statistics {
@@ -376,6 +384,8 @@ struct Interface {
     resolution: next_generation::Resolution,
     /// Seconds to be added to every time.
     offset_s: i64,
+    /// Octets of the frame check sequence behind each packet, 0 for none.
+    check_len: u32,
 }
 
 type Interfaces = Vec<Interface>;

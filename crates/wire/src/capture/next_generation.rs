@@ -6,8 +6,8 @@
 //! are stepped over.
 
 use super::{
-    Error, Expected, Format, Interface, Interfaces, Limits, Order, Record, Statistics, Step,
-    length, size,
+    Error, Expected, Format, FrameCheck, Interface, Interfaces, Limits, Order, Record, Statistics,
+    Step, length, size,
 };
 use crate::frame::LinkType;
 
@@ -23,14 +23,20 @@ const HEAD: usize = 8;
 /// Octets around the body: type, length, length.
 const AROUND: usize = 12;
 
+const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
+const IF_FCSLEN: u16 = 13;
 const IF_TSOFFSET: u16 = 14;
+/// Of the enhanced packet block, and of the one that it has replaced.
 const EPB_FLAGS: u16 = 2;
 /// Direction of a packet in its flags, and the value for a packet that was sent.
 const DIRECTION: u32 = 0x3;
 const OUTBOUND: u32 = 0x2;
 /// Errors of the link layer in the flags of a packet.
 const LINK_ERRORS: u32 = 0xff00_0000;
+/// Those among them by which it is no frame (IEEE 802.3, 3.4): wrong check sequence, too long, too
+/// short, not of whole octets, symbol error. The others are of what stands in front of a frame.
+const NO_FRAME: u32 = 0x9700_0000;
 const EPB_DROPCOUNT: u16 = 4;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
@@ -125,7 +131,7 @@ impl Section {
         Ok(Step::Section { consumed: block.consumed })
     }
 
-    fn interface<'a>(&mut self, block: Block<'_>, limits: Limits) -> Result<Step<'a>, Error> {
+    fn interface<'a>(&mut self, block: Block<'a>, limits: Limits) -> Result<Step<'a>, Error> {
         let Some(number) = u32::try_from(self.interfaces.len())
             .ok()
             .filter(|number| *number < limits.interfaces_max)
@@ -139,10 +145,14 @@ impl Section {
             snap_len: self.order.u32_at(block.body, 4).unwrap_or(0),
             resolution: Resolution::MICROSECONDS,
             offset_s: 0,
+            check_len: 0,
         };
+        let mut name = None;
         let order = self.order;
         options(block, 8, order, |option| {
             match option.code {
+                IF_NAME => name = Some(option.octets),
+                IF_FCSLEN => interface.check_len = u32::from(option.fixed::<1>()?[0]),
                 IF_TSRESOL => interface.resolution = Resolution(option.fixed::<1>()?[0]),
                 IF_TSOFFSET => {
                     interface.offset_s = order.u64(option.fixed()?).cast_signed();
@@ -157,6 +167,7 @@ impl Section {
             interface: number,
             link: interface.link,
             snap_len: interface.snap_len,
+            name,
         })
     }
 
@@ -183,18 +194,27 @@ impl Section {
             original_len: self.field(block, 16),
             data,
             drops_before,
-            outbound: flags & DIRECTION == OUTBOUND,
-            damaged: flags & LINK_ERRORS != 0,
+            outbound: false,
+            damaged: false,
+            check: FrameCheck::Untold,
         };
         let consumed = block.consumed;
-        Ok(Step::Packet { consumed, record })
+        Ok(Step::Packet { consumed, record: flagged(record, flags, interface.check_len) })
     }
 
     fn obsolete<'a>(&self, block: Block<'a>) -> Result<Step<'a>, Error> {
         let number = u32::from(self.order.u16_at(block.body, 0).unwrap_or(0));
         let drops = self.order.u16_at(block.body, 2).unwrap_or(DROPS_UNKNOWN);
         let interface = self.find(number, block.offset)?;
-        let (data, _) = self.packet(block, 12, 20)?;
+        let (data, options_at) = self.packet(block, 12, 20)?;
+        let order = self.order;
+        let mut flags = 0;
+        options(block, options_at, order, |option| {
+            if option.code == EPB_FLAGS {
+                flags = order.u32(option.fixed()?);
+            }
+            Ok(())
+        })?;
         let record = Record {
             interface: number,
             link: interface.link,
@@ -204,9 +224,10 @@ impl Section {
             drops_before: (drops != DROPS_UNKNOWN).then_some(u64::from(drops)),
             outbound: false,
             damaged: false,
+            check: FrameCheck::Untold,
         };
         let consumed = block.consumed;
-        Ok(Step::Packet { consumed, record })
+        Ok(Step::Packet { consumed, record: flagged(record, flags, interface.check_len) })
     }
 
     /// A packet of the first interface, without a time and without its captured length, which
@@ -227,9 +248,10 @@ impl Section {
             drops_before: None,
             outbound: false,
             damaged: false,
+            check: FrameCheck::Untold,
         };
         let consumed = block.consumed;
-        Ok(Step::Packet { consumed, record })
+        Ok(Step::Packet { consumed, record: record.without_check_sequence(interface.check_len) })
     }
 
     fn statistics<'a>(&self, block: Block<'_>) -> Result<Step<'a>, Error> {
@@ -349,6 +371,23 @@ fn cut<'a>(block: Block<'a>, at: usize, len: u32, len_at: usize) -> Result<&'a [
     })
 }
 
+/// A record with what the flags of its block say, without the frame check sequence that they, or
+/// else the interface, say is behind it.
+fn flagged(record: Record<'_>, flags: u32, check_len: u32) -> Record<'_> {
+    let record = Record {
+        outbound: flags & DIRECTION == OUTBOUND,
+        damaged: flags & LINK_ERRORS != 0,
+        ..record
+    };
+    let said = if flags & NO_FRAME == 0 { FrameCheck::Untold } else { FrameCheck::Bad };
+    let check_len = match (flags >> 5) & 0xf {
+        // The flags do not say.
+        0 => check_len,
+        len => len,
+    };
+    record.found(said).without_check_sequence(check_len)
+}
+
 /// One option.
 struct Value<'a> {
     code: u16,
@@ -370,11 +409,11 @@ impl Value<'_> {
 }
 
 /// Visits the options of a block, which start at `at` in its body.
-fn options(
-    block: Block<'_>,
+fn options<'a>(
+    block: Block<'a>,
     at: usize,
     order: Order,
-    mut visit: impl FnMut(&Value<'_>) -> Result<(), Error>,
+    mut visit: impl FnMut(&Value<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut at = at;
     while let (Some(code), Some(len)) =
@@ -437,6 +476,7 @@ mod tests {
             snap_len: 0,
             resolution: Resolution(9),
             offset_s,
+            check_len: 0,
         };
         for (offset_s, units, time_ns) in [
             (0, 5, Some(5)),

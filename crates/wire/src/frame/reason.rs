@@ -97,8 +97,18 @@ pub enum NotRoce {
     Lldp,
     /// MPLS; what is behind the labels is not asked.
     Mpls,
-    /// A MAC control frame that is no valid PFC frame: PAUSE, another opcode, tagged, too short.
+    /// A MAC control frame that is none of PFC: PAUSE or another opcode, or none.
     MacControl,
+    /// A MAC control frame of which the capture leaves out what tells whether it is one of PFC.
+    MacControlCut,
+    /// The opcode of PFC in a frame to another address: no PFC frame.
+    PfcElsewhere,
+    /// The opcode of PFC behind a tag: no PFC frame.
+    PfcTagged,
+    /// The opcode of PFC in a frame without room for vector and times: no PFC frame.
+    PfcTooShort,
+    /// The opcode of PFC behind a link header without a destination: nobody can say.
+    PfcNoDestination,
     /// Another EtherType, or another protocol of the link.
     OtherEtherType(u16),
     /// More tags than [`super`] looks through.
@@ -132,7 +142,7 @@ pub enum NotRoce {
 
 impl NotRoce {
     /// How many kinds there are, for a table of counters.
-    pub const COUNT: usize = 20;
+    pub const COUNT: usize = 25;
 
     /// Whether it may have been anything, RoCEv2 too: this program does not look that far.
     #[must_use]
@@ -151,20 +161,25 @@ impl NotRoce {
             Self::Lldp => 3,
             Self::Mpls => 4,
             Self::MacControl => 5,
-            Self::OtherEtherType(_) => 6,
-            Self::TooManyTags => 7,
-            Self::ReservedVlan => 8,
-            Self::BadIpHeader => 9,
-            Self::TooManyExtensions => 10,
-            Self::Tcp => 11,
-            Self::Icmp => 12,
-            Self::OtherIpProtocol(_) => 13,
-            Self::BadUdpHeader => 14,
-            Self::OtherUdpPort(_) => 15,
-            Self::OutsideLayer => 16,
-            Self::OtherEncapsulated => 17,
-            Self::BadMirrored => 18,
-            Self::UnreadableEncapsulation => 19,
+            Self::MacControlCut => 6,
+            Self::PfcElsewhere => 7,
+            Self::PfcTagged => 8,
+            Self::PfcTooShort => 9,
+            Self::PfcNoDestination => 10,
+            Self::OtherEtherType(_) => 11,
+            Self::TooManyTags => 12,
+            Self::ReservedVlan => 13,
+            Self::BadIpHeader => 14,
+            Self::TooManyExtensions => 15,
+            Self::Tcp => 16,
+            Self::Icmp => 17,
+            Self::OtherIpProtocol(_) => 18,
+            Self::BadUdpHeader => 19,
+            Self::OtherUdpPort(_) => 20,
+            Self::OutsideLayer => 21,
+            Self::OtherEncapsulated => 22,
+            Self::BadMirrored => 23,
+            Self::UnreadableEncapsulation => 24,
         }
     }
 
@@ -176,6 +191,11 @@ impl NotRoce {
         "LLDP",
         "MPLS",
         "MAC control other than PFC",
+        "MAC control, cut by the capture before it shows whether it is PFC",
+        "PFC opcode, but not sent to the address of PFC: no PFC frame",
+        "PFC opcode, but behind a tag: no PFC frame",
+        "PFC opcode, but too short for its times: no PFC frame",
+        "PFC opcode, captured without a destination: whether it is a PFC frame is unknown",
         "other EtherType",
         "too many tags",
         "reserved VLAN id 4095",

@@ -8,7 +8,7 @@
 use super::cursor::{Missing, Span};
 use super::reason::{Fault, NotRoce};
 use super::{ETHERNET_LEN, Family, Frame, LinkType};
-use crate::pfc;
+use crate::pfc::{self, NotPfc};
 
 /// Tags that are looked through before a frame is given up.
 pub const TAGS_MAX: usize = 8;
@@ -49,14 +49,24 @@ pub(super) fn link_missing(missing: Missing) -> Frame {
     }
 }
 
+/// What a MAC control frame is that is no valid PFC frame, by its opcode.
+// PFC-count.4
+fn no_pfc(why: NotPfc, opcode: Result<u16, Missing>) -> NotRoce {
+    let of_pfc = opcode == Ok(pfc::OPCODE);
+    match why {
+        NotPfc::Truncated => NotRoce::MacControlCut,
+        NotPfc::OtherDestination if of_pfc => NotRoce::PfcElsewhere,
+        NotPfc::TooShort if of_pfc => NotRoce::PfcTooShort,
+        _ => NotRoce::MacControl,
+    }
+}
+
 fn ethernet(span: Span<'_>) -> Result<Network<'_>, Frame> {
     let ethertype = span.u16(ETHERNET_LEN - 2).map_err(link_missing)?;
     if ethertype == pfc::MAC_CONTROL {
-        let original_len = span.on_wire();
-        return Err(match pfc::parse(span.rest(), original_len) {
+        return Err(match pfc::parse(span.rest(), span.on_wire()) {
             Ok(pfc) => Frame::Pfc(pfc),
-            Err(pfc::NotPfc::Truncated) => link_missing(Missing::Capture),
-            Err(_) => Frame::NotRoce(NotRoce::MacControl),
+            Err(why) => Frame::NotRoce(no_pfc(why, span.u16(ETHERNET_LEN))),
         });
     }
     by_ethertype(span.skip(ETHERNET_LEN), ethertype)
@@ -129,6 +139,14 @@ fn by_ethertype(mut span: Span<'_>, mut ethertype: u16) -> Result<Network<'_>, F
     match ethertype {
         IPV4 => Ok((Family::V4, span, vlans)),
         IPV6 => Ok((Family::V6, span, vlans)),
+        // A MAC control frame has no tag (IEEE 802.3, clause 31); whoever tags one has made
+        // something else of it. Of a cooked capture, nobody can say where it was sent.
+        pfc::MAC_CONTROL => Err(Frame::NotRoce(match span.u16(0) {
+            Ok(pfc::OPCODE) if tags > 0 => NotRoce::PfcTagged,
+            Ok(pfc::OPCODE) => NotRoce::PfcNoDestination,
+            Err(Missing::Capture) if tags == 0 => NotRoce::MacControlCut,
+            _ => NotRoce::MacControl,
+        })),
         other => Err(Frame::NotRoce(other_ethertype(other))),
     }
 }
@@ -144,9 +162,6 @@ const fn other_ethertype(ethertype: u16) -> NotRoce {
         ARP | RARP => NotRoce::Arp,
         LLDP => NotRoce::Lldp,
         MPLS | MPLS_MULTICAST => NotRoce::Mpls,
-        // A MAC control frame has no tag (IEEE 802.3, clause 31); whoever tags one has made
-        // something else of it.
-        pfc::MAC_CONTROL => NotRoce::MacControl,
         other => NotRoce::OtherEtherType(other),
     }
 }

@@ -241,7 +241,7 @@ fn a_tagged_mac_control_frame_is_no_pfc() {
     assert!(matches!(body(&frame), Frame::Pfc(pfc) if pfc.enabled == 8));
     let mut frame = ethernet(&[(0x8100, 0)], 0x8808, &pfc);
     frame[..6].copy_from_slice(&crate::pfc::DESTINATION);
-    assert_eq!(body(&frame), Frame::NotRoce(NotRoce::MacControl)); // PFC-count.4
+    assert_eq!(body(&frame), Frame::NotRoce(NotRoce::PfcTagged)); // PFC-count.4
 }
 
 #[test]
@@ -500,6 +500,64 @@ fn other_links_lead_to_the_same_packet() {
     }
 }
 
+/// A PFC frame behind a link header, which `front` makes of a whole one.
+fn control(front: &[u8], opcode: u16) -> Vec<u8> {
+    let mut frame = front.to_vec();
+    frame.extend(opcode.to_be_bytes());
+    frame.extend([0, 8]);
+    frame.extend([9; 16]);
+    frame
+}
+
+// PFC-count.4
+#[test]
+fn an_opcode_of_pfc_that_does_not_count_says_why() {
+    const TO: [u8; 6] = crate::pfc::DESTINATION;
+    const FROM: [u8; 6] = [2, 0, 0, 0, 0, 9];
+    let plain = [&TO[..], &FROM, &[0x88, 0x08]].concat();
+    let elsewhere = [&FROM[..], &FROM, &[0x88, 0x08]].concat();
+    let tagged = [&TO[..], &FROM, &[0x81, 0, 0, 5, 0x88, 0x08]].concat();
+    let sll = [&[0, 1, 0, 1, 0, 6][..], &FROM, &[0, 0, 0x88, 0x08]].concat();
+    let sll2 = [&[0x88, 0x08, 0, 0, 0, 0, 0, 1, 0, 1, 1, 6][..], &FROM, &[0, 0]].concat();
+    let sll_tagged = [&[0, 1, 0, 1, 0, 6][..], &FROM, &[0, 0, 0x81, 0, 0, 5, 0x88, 0x08]].concat();
+    use LinkType::{Ethernet, Sll, Sll2};
+    use NotRoce::{
+        MacControl, MacControlCut, PfcElsewhere, PfcNoDestination, PfcTagged, PfcTooShort,
+    };
+    // Link, front, opcode, octets captured and on the wire behind the front.
+    for (link, front, opcode, captured, on_wire, why) in [
+        (Ethernet, &elsewhere, 0x0101, 20, 46, PfcElsewhere),
+        (Ethernet, &elsewhere, 0x0101, 2, 46, PfcElsewhere),
+        (Ethernet, &elsewhere, 0x0101, 1, 46, MacControl),
+        (Ethernet, &elsewhere, 0x0001, 20, 46, MacControl),
+        (Ethernet, &plain, 0x0001, 20, 46, MacControl),
+        (Ethernet, &plain, 0x0001, 2, 46, MacControl),
+        (Ethernet, &plain, 0x0001, 1, 46, MacControlCut),
+        (Ethernet, &plain, 0x0101, 0, 46, MacControlCut),
+        (Ethernet, &plain, 0x0101, 3, 46, MacControlCut),
+        (Ethernet, &plain, 0x0101, 3, 3, PfcTooShort),
+        (Ethernet, &plain, 0x0101, 3, 19, PfcTooShort),
+        (Ethernet, &plain, 0x0101, 19, 19, PfcTooShort),
+        (Ethernet, &plain, 0x0101, 1, 1, MacControl),
+        (Ethernet, &tagged, 0x0101, 20, 46, PfcTagged),
+        (Ethernet, &tagged, 0x0001, 20, 46, MacControl),
+        (Ethernet, &tagged, 0x0101, 1, 46, MacControl),
+        (Sll, &sll, 0x0101, 20, 46, PfcNoDestination),
+        (Sll2, &sll2, 0x0101, 2, 46, PfcNoDestination),
+        (Sll, &sll, 0x0101, 1, 46, MacControlCut),
+        (Sll, &sll, 0x0101, 1, 1, MacControl),
+        (Sll2, &sll2, 0x0001, 20, 46, MacControl),
+        (Sll, &sll_tagged, 0x0101, 20, 46, PfcTagged),
+    ] {
+        let frame = control(front, opcode);
+        let len = u32::try_from(front.len() + on_wire).expect("short");
+        let found = decode(&frame[..front.len() + captured], len, link, Layer::Outer).body;
+        assert_eq!(found, Frame::NotRoce(why), "{link:?} {front:02x?} {captured} of {on_wire}");
+    }
+    let whole = control(&plain, 0x0101);
+    assert!(matches!(body(&whole), Frame::Pfc(pfc) if pfc.enabled == 8));
+}
+
 #[test]
 fn every_kind_of_other_traffic_has_its_own_counter() {
     let mut seen = [false; NotRoce::COUNT];
@@ -510,6 +568,11 @@ fn every_kind_of_other_traffic_has_its_own_counter() {
         NotRoce::Lldp,
         NotRoce::Mpls,
         NotRoce::MacControl,
+        NotRoce::MacControlCut,
+        NotRoce::PfcElsewhere,
+        NotRoce::PfcTagged,
+        NotRoce::PfcTooShort,
+        NotRoce::PfcNoDestination,
         NotRoce::OtherEtherType(1),
         NotRoce::TooManyTags,
         NotRoce::ReservedVlan,

@@ -69,6 +69,9 @@ pub struct Mirror {
     pub vlan: u16,
     /// The mirror says that it cut the frame.
     pub truncated: bool,
+    /// The mirror says that it copied the frame as the port sent it. Only ERSPAN type III says so,
+    /// and of a frame that came in as well; of others, nothing is known.
+    pub outbound: bool,
     /// Addresses of the carrier: mirror and destination, or tunnel endpoints.
     pub addresses: Addresses,
 }
@@ -266,6 +269,7 @@ fn gre<'a>(carrier: &Place<'a>, layer: Layer) -> Result<(Mirror, Inner<'a>), Clo
         sequence,
         vlan: 0,
         truncated: false,
+        outbound: false,
         addresses: carrier.addresses,
     };
     let span = payload.skip(len);
@@ -326,6 +330,7 @@ fn erspan_iii(mirror: Mirror, span: Span<'_>) -> Result<(Mirror, Inner<'_>), Clo
     if header[0] >> 4 != 2 {
         return Err(unreadable(mirror));
     }
+    let mirror = Mirror { outbound: header[11] & 0x08 != 0, ..mirror };
     let start = match (header[10] >> 2) & 0x1f {
         0 => LinkType::Ethernet,
         2 => LinkType::Ip,
@@ -398,6 +403,7 @@ fn overlay(kind: MirrorKind, vni: u32, carrier: &Place<'_>) -> Mirror {
         sequence: None,
         vlan: 0,
         truncated: false,
+        outbound: false,
         addresses: carrier.addresses,
     }
 }

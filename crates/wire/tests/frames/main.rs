@@ -2,6 +2,7 @@
 //! octets that make no sense.
 
 mod captures;
+mod check;
 mod formats;
 mod random;
 mod support;

@@ -113,8 +113,11 @@ pub struct MeterArgs {
     /// final reports are made.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub report_interval: Option<Duration>,
-    /// Count priority flow control frames. You state that each captured interface is one physical
-    /// link, no bundle of links, and that every frame that came from it is in the captures.
+    /// Count priority flow control frames as received. You state that each captured interface, by its
+    /// number over all captures, is one physical link, no bundle of links; that what is captured
+    /// came in there, as from a tap of one direction, where the capture does not say itself which
+    /// frames were sent; and that every frame that came in is in the captures, none left out by a
+    /// filter. With --layer erspan the same of the one port that is mirrored.
     #[arg(long)]
     pub pfc: bool,
     /// The layer that is observed: outer, erspan, gre, vxlan or geneve.

@@ -387,6 +387,74 @@ fn pfc_frames_are_counted_by_priority_and_their_senders_named() {
     assert!(people(&[capture("made/in-order.pcap")]).contains("No PFC frame was seen"));
 }
 
+/// A pcapng of an interface of Ethernet and one of cooked packets, with these packets: the interface,
+/// the octets and the flags.
+fn next_generation(packets: &[(u32, &[u8], u32)]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let total = u32::try_from(body.len()).expect("short") + 12;
+        [&kind.to_le_bytes()[..], &total.to_le_bytes(), body, &total.to_le_bytes()].concat()
+    };
+    let interface = |link: u16| block(1, &[&link.to_le_bytes()[..], &[0; 6]].concat());
+    let mut section = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+    section.extend([0xff; 8]);
+    let mut file = [block(0x0a0d_0d0a, &section), interface(1), interface(113)].concat();
+    for (number, data, flags) in packets {
+        let len = u32::try_from(data.len()).expect("short").to_le_bytes();
+        let time = 0x0006_0000_u32.to_le_bytes();
+        let mut body = [&number.to_le_bytes()[..], &time, &[0; 4], &len, &len, data].concat();
+        body.resize(body.len().next_multiple_of(4), 0);
+        body.extend([2, 0, 4, 0]);
+        body.extend(flags.to_le_bytes());
+        body.extend([0; 4]);
+        file.extend(block(6, &body));
+    }
+    file
+}
+
+// PFC-count.1, PFC-count.4
+#[test]
+fn pfc_frames_that_were_sent_or_damaged_are_told_from_the_others() {
+    let mut frame = vec![1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 7, 0x88, 0x08, 1, 1, 0, 8];
+    frame.resize(60, 0);
+    let cooked = [&[0, 1, 0, 1, 0, 6, 2, 0, 0, 0, 0, 7, 0, 0, 0x88, 0x08], &frame[14..]].concat();
+    let (sent, damaged, wrong) = (2, 1 << 24, 4 << 5);
+    let path = fresh("directions.pcapng");
+    let wrong_sequence = [&frame[..], &[0; 4]].concat();
+    let packets: [(u32, &[u8], u32); 6] = [
+        (0, &frame, 0),
+        (0, &frame, sent),
+        (0, &frame, sent),
+        (0, &frame, damaged),
+        (0, &wrong_sequence, wrong),
+        (1, &cooked, 0),
+    ];
+    fs::write(&path, next_generation(&packets)).expect("written");
+    let paths = [path.clone()];
+    let text = people(&paths);
+    for said in [
+        "\n1 PFC frame, by priority",
+        "\n2 PFC frames that were sent, by the capture's word, by priority",
+        "2 frames that the capture marks as damaged",
+        "1 PFC opcode, captured without a destination",
+    ] {
+        assert!(text.contains(said), "not said: {said}\n{text}");
+    }
+    let all = json_of(&paths);
+    let told: Vec<_> =
+        of_kind(&all, "pfc").iter().map(|r| (r["sent"].clone(), r["frames"].clone())).collect();
+    assert_eq!(told, [(Value::Null, json!(1)), (json!(true), json!(2))]);
+    let summary = of_kind(&all, "summary")[0];
+    assert_eq!((&summary["pfcFrames"], &summary["pfcFramesSent"]), (&json!(1), &json!(2)));
+    // Nothing that came in, and then nobody can say.
+    fs::write(&path, next_generation(&packets[1..5])).expect("written");
+    let text = people(&paths);
+    assert!(text.contains("No PFC frame that came in was seen: most NICs"), "{text}");
+    fs::write(&path, next_generation(&packets[5..])).expect("written");
+    let text = people(&paths);
+    let unknown = "Whether PFC frames are here is unknown: see the 1 frame of MAC control above.";
+    assert!(text.contains(unknown), "{text}");
+}
+
 #[test]
 fn drops_that_a_capture_tells_of_are_told_and_silence_is_unknown() {
     for name in ["made/drops-in-statistics.pcapng", "made/drops-in-packet-option.pcapng"] {

@@ -108,7 +108,7 @@ impl Agent {
             .collect::<Result<_, String>>()?;
         let interfaces = (0..)
             .zip(&device.sources.interfaces)
-            .map(|(number, interface)| source::open(number, interface))
+            .map(|(number, interface)| source::open(number, interface, source::Part::All))
             .collect::<Result<_, _>>()?;
         let pfc = pfc::open(&device)?;
         let queues = queue::open(&device, who.as_ref())?;

@@ -183,9 +183,32 @@ impl Batch {
     }
 }
 
+/// Which of an interface's frames are captured. The kernel knows which were sent, and libpcap does not
+/// tell; frames of MAC control are few, so that those sent can have a capture of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of them, and of none is known whether it was sent.
+    All,
+    /// All but the frames of MAC control that this host sent; on Ethernet only.
+    ButSentControl,
+    /// The frames of MAC control that this host sent; on Ethernet only.
+    SentControl,
+}
+
+impl Part {
+    const fn filter(self) -> Option<&'static str> {
+        match self {
+            Self::All => None,
+            Self::ButSentControl => Some("inbound or not ether proto 0x8808"),
+            Self::SentControl => Some("outbound and ether proto 0x8808"),
+        }
+    }
+}
+
 /// An interface that frames are captured on.
 pub struct Open {
     number: u32,
+    part: Part,
     interface: Interface,
     capture: Pcap<Active>,
     link: Link,
@@ -195,14 +218,28 @@ pub struct Open {
 ///
 /// # Errors
 /// In a line: what libpcap says, such as that it is not there or not allowed.
-pub fn open(number: u32, interface: &Interface) -> Result<Open, String> {
+pub fn open(number: u32, interface: &Interface, part: Part) -> Result<Open, String> {
     let (capture, link) =
-        activate(interface).map_err(|error| format!("{}: {error}", interface.name))?;
-    Ok(Open { number, interface: interface.clone(), capture, link })
+        activate(interface, part).map_err(|error| format!("{}: {error}", interface.name))?;
+    Ok(Open { number, part, interface: interface.clone(), capture, link })
 }
 
-fn activate(interface: &Interface) -> Result<(Pcap<Active>, Link), String> {
-    let capture = captured(interface).map_err(|error| error.to_string())?;
+impl Open {
+    /// Whether its frames begin with an Ethernet header.
+    pub fn is_ethernet(&self) -> bool {
+        link_type(&self.capture) == Ok(LinkType::Ethernet)
+    }
+}
+
+fn link_type(capture: &Pcap<Active>) -> Result<LinkType, UnknownLink> {
+    LinkType::from_number(u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX))
+}
+
+fn activate(interface: &Interface, part: Part) -> Result<(Pcap<Active>, Link), String> {
+    let mut capture = captured(interface).map_err(|error| error.to_string())?;
+    if let Some(filter) = part.filter() {
+        capture.filter(filter, true).map_err(|error| error.to_string())?;
+    }
     // What comes before is not metered yet.
     Ok((capture, Link::watch(&interface.name)?))
 }
@@ -224,12 +261,12 @@ struct Gone;
 /// Captures until `stop` is set, and says so with a last reading. An interface that is gone is
 /// opened again when it is back, but only where that `reopens`: without privileges it cannot be.
 pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool>) {
-    let Open { number, interface, capture, link } = open;
+    let Open { number, part, interface, capture, link } = open;
     let mut open = Some((capture, link));
     let mut lost = false;
     loop {
         if let Some((capture, link)) = open.take() {
-            let reading = Reading::new(number, &interface.name, capture, link, events);
+            let reading = Reading::new(number, part, &interface.name, capture, link, events);
             match reading.run(lost, stop) {
                 Ok(None) => break,
                 Ok(Some(what)) if !reopens => {
@@ -249,7 +286,7 @@ pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        match activate(&interface) {
+        match activate(&interface, part) {
             Ok(opened) => open = Some(opened),
             Err(error) => tracing::debug!("{}: {error}", interface.name),
         }
@@ -260,6 +297,7 @@ pub fn capture(open: Open, reopens: bool, events: &Events, stop: &Arc<AtomicBool
 /// One open capture and its drop counter.
 struct Reading<'e> {
     number: u32,
+    part: Part,
     name: &'e str,
     capture: Pcap<Active>,
     watched: Link,
@@ -288,19 +326,21 @@ struct Taken {
 impl<'e> Reading<'e> {
     fn new(
         number: u32,
+        part: Part,
         name: &'e str,
         capture: Pcap<Active>,
         watched: Link,
         events: &'e Events,
     ) -> Self {
-        let link = u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX);
+        let link = link_type(&capture);
         Self {
             number,
+            part,
             name,
             capture,
             watched,
             lost: false,
-            link: LinkType::from_number(link),
+            link,
             events,
             batch: Batch::default(),
             counted: [0; 2],
@@ -316,7 +356,8 @@ impl<'e> Reading<'e> {
     fn run(mut self, lost: bool, stop: &Arc<AtomicBool>) -> Result<Option<String>, Gone> {
         // What was counted before the capture began is not ours.
         if let Ok(stat) = self.capture.stats() {
-            self.counted = [stat.dropped, stat.if_dropped];
+            let interface = if self.part == Part::SentControl { 0 } else { stat.if_dropped };
+            self.counted = [stat.dropped, interface];
         }
         self.lost = lost;
         if self.watched.is_up() {
@@ -395,8 +436,8 @@ impl<'e> Reading<'e> {
                 drops_before: None,
                 damaged: false,
                 check: FrameCheck::Untold,
-                // libpcap does not tell, and no PFC frames are counted here.
-                outbound: false,
+                // libpcap does not tell: what else was sent is not known to be.
+                outbound: self.part == Part::SentControl,
             });
         }
         Ok(false)
@@ -434,7 +475,11 @@ impl<'e> Reading<'e> {
     fn take(&mut self) -> Result<Result<(), String>, Gone> {
         self.next_reading = Instant::now() + READING_INTERVAL;
         let counted = self.capture.stats().map_or(Drops::Unknown, |stat| {
-            let now = [stat.dropped, stat.if_dropped];
+            let now = match self.part {
+                // What the interface drops is counted once.
+                Part::SentControl => [stat.dropped, 0],
+                Part::All | Part::ButSentControl => [stat.dropped, stat.if_dropped],
+            };
             let before = std::mem::replace(&mut self.counted, now);
             let since = now.iter().zip(before).map(|(now, before)| now.wrapping_sub(before));
             Drops::Counted(since.map(u64::from).sum())

@@ -100,20 +100,29 @@ impl PfcFrames {
     }
 }
 
-/// Priority flow control frames by layer and sender.
+/// Where priority flow control frames stood, and whether they are known to have been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PfcPlace {
+    /// The layer.
+    pub layer: Layer,
+    /// By the capture's word, or the kernel's, or the mirror's.
+    pub sent: bool,
+}
+
+/// Priority flow control frames by place and sender.
 #[derive(Debug, Default)]
 pub struct PfcSeen {
-    sources: BTreeMap<(Layer, [u8; 6]), PfcFrames>,
-    by_layer: BTreeMap<Layer, PfcFrames>,
+    sources: BTreeMap<(PfcPlace, [u8; 6]), PfcFrames>,
+    by_place: BTreeMap<PfcPlace, PfcFrames>,
     /// Frames of senders beyond [`PFC_SOURCES_MAX`]; they count under their priorities.
     pub sources_not_told: u64,
 }
 
 impl PfcSeen {
     /// Takes a frame.
-    pub fn see(&mut self, layer: Layer, pfc: &Pfc) {
-        self.by_layer.entry(layer).or_default().add(pfc);
-        let source = (layer, pfc.source);
+    pub fn see(&mut self, place: PfcPlace, pfc: &Pfc) {
+        self.by_place.entry(place).or_default().add(pfc);
+        let source = (place, pfc.source);
         if self.sources.len() >= PFC_SOURCES_MAX && !self.sources.contains_key(&source) {
             self.sources_not_told += 1;
             return;
@@ -121,16 +130,16 @@ impl PfcSeen {
         self.sources.entry(source).or_default().add(pfc);
     }
 
-    /// All frames of each layer.
-    pub fn layers(&self) -> impl Iterator<Item = (Layer, &PfcFrames)> {
-        self.by_layer.iter().map(|(layer, frames)| (*layer, frames))
+    /// All frames of each place.
+    pub fn places(&self) -> impl Iterator<Item = (PfcPlace, &PfcFrames)> {
+        self.by_place.iter().map(|(place, frames)| (*place, frames))
     }
 
-    /// The senders at a layer that sent frames for a priority, with how many.
-    pub fn sources(&self, at: Layer, priority: usize) -> impl Iterator<Item = (String, u64)> {
+    /// The senders at a place that sent frames for a priority, with how many.
+    pub fn sources(&self, at: PfcPlace, priority: usize) -> impl Iterator<Item = (String, u64)> {
         self.sources
             .iter()
-            .filter(move |((layer, _), frames)| *layer == at && frames.by_priority[priority] > 0)
+            .filter(move |((place, _), frames)| *place == at && frames.by_priority[priority] > 0)
             .map(move |((_, address), frames)| (mac(*address), frames.by_priority[priority]))
     }
 }

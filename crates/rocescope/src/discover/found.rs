@@ -7,15 +7,17 @@ use observe::report::StreamKey;
 use observe::request::{Observed, classify};
 use wire::capture::Record;
 use wire::frame::{
-    Addresses, Carried, Decoded, Fault, Frame, Layer, LinkType, MirrorKind, Opcode, Packet,
-    Transport, carries, decode,
+    Addresses, Carried, Decoded, Fault, Frame, Layer, LinkType, MirrorKind, NotRoce, Opcode,
+    Packet, Transport, carries, decode,
 };
+use wire::pfc::Pfc;
 
-use super::around::{Carriers, PfcSeen};
+use super::around::{Carriers, PfcPlace, PfcSeen};
 use super::question::{Questions, Verdict};
 use super::stream::Stream;
 use crate::capture::{DropCounter, Item, Visitor};
 use crate::meter::Tally;
+use crate::observation::{damaged, runt};
 
 /// Layers inside an encapsulation. A frame is in at most one of them.
 const INSIDE: [Layer; 4] = [Layer::Erspan, Layer::Gre, Layer::Vxlan, Layer::Geneve];
@@ -68,6 +70,8 @@ pub struct Found {
     pub drops_reset: bool,
     /// It comes from an interface, and not from files.
     pub live: bool,
+    /// It is known of each priority flow control frame whether it was sent.
+    pub directions_told: bool,
     /// Files that end inside a record.
     pub truncated: Vec<String>,
     counters: Vec<DropCounter>,
@@ -92,6 +96,7 @@ impl Found {
             drops_unread: false,
             drops_reset: false,
             live: false,
+            directions_told: false,
             truncated: Vec::new(),
             counters: Vec::new(),
         }
@@ -122,10 +127,8 @@ impl Found {
                 Frame::Roce(packet) => self.roce(record.time_ns, Some(mirror.kind), &packet),
                 Frame::Fault(fault) if is_roce => self.fault(Some(mirror.kind), &fault),
                 Frame::Fault(fault) => self.tally.fault(&fault),
-                Frame::Pfc(pfc) => {
-                    self.tally.pfc += 1;
-                    self.pfc.see(layer, &pfc);
-                }
+                // The direction of a carrier says nothing of what is inside.
+                Frame::Pfc(pfc) => self.pfc(PfcPlace { layer, sent: mirror.outbound }, &pfc),
                 Frame::NotRoce(_) => self.nested(record, link, outer),
             };
         }
@@ -140,6 +143,16 @@ impl Found {
             }
             _ => self.other(outer),
         }
+    }
+
+    // PFC-count.1, PFC-count.3
+    fn pfc(&mut self, place: PfcPlace, pfc: &Pfc) {
+        let count = match place.sent {
+            true => &mut self.tally.pfc_outbound,
+            false => &mut self.tally.pfc,
+        };
+        *count += 1;
+        self.pfc.see(place, pfc);
     }
 
     fn other(&mut self, frame: &Frame) {
@@ -259,13 +272,20 @@ impl Visitor for Found {
             self.tally.unknown_link += 1;
             return;
         };
+        // What such a frame says is of nobody. SEQ-3.8, PFC-count.4
+        if damaged(record) {
+            self.tally.damaged += 1;
+            return;
+        }
         let outer = decode(record.data, record.original_len, link, Layer::Outer).body;
         match outer {
             Frame::Roce(packet) => self.roce(record.time_ns, None, &packet),
             Frame::Fault(fault) if fault.is_roce() => self.fault(None, &fault),
+            Frame::Pfc(_) if runt(record) => {
+                self.tally.not_roce[NotRoce::PfcTooShort.index()] += 1;
+            }
             Frame::Pfc(pfc) => {
-                self.tally.pfc += 1;
-                self.pfc.see(Layer::Outer, &pfc);
+                self.pfc(PfcPlace { layer: Layer::Outer, sent: record.outbound }, &pfc);
             }
             Frame::NotRoce(_) | Frame::Fault(_) => self.inside(record, link, &outer),
         }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use wire::frame::{MirrorKind, Opcode, Transport};
+use wire::frame::{Layer, MirrorKind, Opcode, Transport};
 
 use super::found::{Found, Ranked};
 use super::question::{Questions, Verdict};
@@ -73,7 +73,7 @@ fn numbers(line: &mut Vec<u8>, numbers: &Numbers) {
 // PFC-op.1
 fn pfc(out: &mut impl Write, found: &Found) -> io::Result<()> {
     let mut line = Vec::new();
-    for (layer, frames) in found.pfc.layers() {
+    for (place, frames) in found.pfc.places() {
         for (priority, count) in (0_u64..).zip(frames.by_priority) {
             if count == 0 {
                 continue;
@@ -82,10 +82,17 @@ fn pfc(out: &mut impl Write, found: &Found) -> io::Result<()> {
             line.extend_from_slice(b"{\"record\":\"pfc\"");
             number(&mut line, "pfcPriority", priority);
             number(&mut line, "frames", count);
-            text(&mut line, "layer", layer.name());
+            text(&mut line, "layer", place.layer.name());
+            member(&mut line, "sent");
+            // Where nothing says that a frame was sent, it may have been.
+            line.extend_from_slice(match place.sent {
+                true => b"true",
+                false if found.directions_told && place.layer == Layer::Outer => b"false",
+                false => b"null",
+            });
             member(&mut line, "sources");
             let at = usize::try_from(priority).unwrap_or(0);
-            object(&mut line, found.pfc.sources(layer, at));
+            object(&mut line, found.pfc.sources(place, at));
             line.extend_from_slice(b"}\n");
             out.write_all(&line)?;
         }
@@ -148,6 +155,7 @@ fn summary(line: &mut Vec<u8>, found: &Found, whole: bool) {
     number(line, "gsiPackets", found.gsi);
     opcodes(line, found.opcodes());
     number(line, "pfcFrames", tally.pfc);
+    number(line, "pfcFramesSent", tally.pfc_outbound);
     number(line, "fragments", tally.fragments);
     number(line, "truncated", tally.truncated);
     number(line, "noRoomForBth", tally.no_room);

@@ -7,7 +7,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use super::found::Found;
-use crate::agent::source::{self, Drops, Event};
+use crate::agent::source::{self, Drops, Event, Open, Part};
 use crate::capture::Visitor;
 use crate::config::{Interface, printable};
 use crate::progress::Progress;
@@ -17,6 +17,11 @@ use crate::progress::Progress;
 const BATCHES_WAITING_MAX: usize = 64;
 /// Octets of the kernel's ring.
 const RING_OCTETS: u32 = 64 << 20;
+/// Octets of the ring for what this host sends of MAC control.
+const SENT_RING_OCTETS: u32 = 1 << 20;
+/// The number of the capture of everything else, and that of what this host sends of MAC control.
+const RECEIVED: u32 = 0;
+const SENT: u32 = 1;
 /// The longest wait before the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// A frame is seen within this time after it came.
@@ -48,7 +53,9 @@ pub(super) fn look(
         promiscuous: live.promiscuous,
         ring_octets: RING_OCTETS,
     };
-    let open = source::open(0, &interface)?;
+    let sent = Interface { promiscuous: false, ring_octets: SENT_RING_OCTETS, ..interface.clone() };
+    let parts = opened(&interface, &sent)?;
+    found.directions_told = parts.len() > 1;
     // A warning or note that cannot be written changes no result.
     _ = match live.duration {
         Some(time) => writeln!(warnings, "looking at {} for {time:?}", printable(&live.interface)),
@@ -56,11 +63,15 @@ pub(super) fn look(
     };
     let (events, observed) = source::channel(BATCHES_WAITING_MAX);
     let halt = Arc::new(AtomicBool::new(false));
-    let thread = {
-        let halt = halt.clone();
-        source::thread("capture", move || source::capture(open, true, &events, &halt))
-            .map_err(|error| format!("{}: {error}", live.interface))?
-    };
+    let mut threads = Vec::new();
+    for open in parts {
+        let (halt, events) = (halt.clone(), events.clone());
+        let thread = source::thread("capture", move || source::capture(open, true, &events, &halt))
+            .map_err(|error| format!("{}: {error}", live.interface))?;
+        threads.push(thread);
+    }
+    drop(events);
+    let mut captures = threads.len();
     let mut over: Option<Instant> = None;
     let deadline = live.duration.and_then(|duration| Instant::now().checked_add(duration));
     let progress = Progress::watching(&live.interface);
@@ -71,6 +82,7 @@ pub(super) fn look(
             halt.store(now.duration_since(over) >= SETTLE, Ordering::Relaxed);
         }
         match observed.recv_timeout(LOOK) {
+            Ok(Event::Ended) if captures > 1 => captures -= 1,
             Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => break,
             Ok(event) => take(event, found, warnings),
             Err(RecvTimeoutError::Timeout) => {}
@@ -78,15 +90,36 @@ pub(super) fn look(
         progress.seen(found.tally.frames, found.tally.roce());
     }
     drop(progress);
-    // It has said that it ends.
-    _ = thread.join();
+    // They have said that they end.
+    for thread in threads {
+        _ = thread.join();
+    }
     Ok(())
+}
+
+/// The interface, and on Ethernet the frames of MAC control that this host sends by themselves, so
+/// that they are not taken for received ones.
+// PFC-count.1
+fn opened(interface: &Interface, sent: &Interface) -> Result<Vec<Open>, String> {
+    let all = source::open(RECEIVED, interface, Part::All)?;
+    if !all.is_ethernet() {
+        return Ok(vec![all]);
+    }
+    let received = source::open(RECEIVED, interface, Part::ButSentControl);
+    let sent = source::open(SENT, sent, Part::SentControl);
+    Ok(match (received, sent) {
+        (Ok(received), Ok(sent)) => vec![received, sent],
+        // The kernel cannot tell them apart, so nothing is said of who sent them.
+        _ => vec![all],
+    })
 }
 
 fn take(event: Event, found: &mut Found, warnings: &mut impl Write) {
     match event {
         Event::Frames(batch) => batch.records().for_each(|record| found.packet(&record)),
         Event::Drops(_, Drops::Counted(frames)) => found.drops(Some(frames)),
+        // What becomes of the interface, the other capture of it tells.
+        Event::Drops(SENT, Drops::Interrupted(_)) | Event::Lost(SENT, _) => {}
         Event::Drops(_, Drops::Unknown) => found.drops(None),
         Event::Drops(_, Drops::Interrupted(what)) => {
             found.drops(None);

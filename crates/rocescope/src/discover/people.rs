@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use wire::frame::{Layer, MirrorKind, Opcode, Transport};
+use wire::frame::{Layer, MirrorKind, NotRoce, Opcode, Transport};
 
 use super::found::{Found, Ranked};
 use super::question::{Questions, Verdict};
@@ -117,18 +117,25 @@ fn row(line: &mut Vec<u8>, [layer, packets, from, to, psn, profile, opcodes]: [&
 }
 
 fn pfc(out: &mut impl Write, found: &Found) -> io::Result<()> {
-    for (layer, frames) in found.pfc.layers() {
-        let inside = match layer {
+    for (place, frames) in found.pfc.places() {
+        let inside = match place.layer {
             Layer::Outer => String::new(),
             layer => format!(" inside {}", layer.name()),
         };
+        let direction = match (place.sent, place.layer) {
+            (true, Layer::Outer) if found.live => " that this host sent",
+            (true, Layer::Outer) => " that [was|were] sent, by the capture's word",
+            (true, _) => " that the mirrored port sent",
+            (false, Layer::Outer) if found.directions_told => " that came in",
+            (false, _) => "",
+        };
         writeln!(
             out,
-            "\n{}{inside}, by priority (one frame can count under several):",
-            counted(frames.frames, "PFC frame[|s]")
+            "\n{}, by priority (one frame can count under several):",
+            counted(frames.frames, &format!("PFC frame[|s]{inside}{direction}"))
         )?;
         for (priority, count) in frames.by_priority.iter().enumerate().filter(|(_, n)| **n > 0) {
-            let mut sources: Vec<_> = found.pfc.sources(layer, priority).collect();
+            let mut sources: Vec<_> = found.pfc.sources(place, priority).collect();
             sources.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
             let shown: Vec<_> = sources.iter().take(SOURCES_SHOWN).map(|(m, _)| &**m).collect();
             let shown = shown.join(", ");
@@ -250,10 +257,22 @@ fn advice(out: &mut impl Write, found: &Found) -> io::Result<()> {
         writeln!(out, "Nothing in the captures says whether packets were dropped.")?;
     }
     if found.tally.pfc == 0 {
-        writeln!(
-            out,
-            "No PFC frame was seen: most NICs consume them before a capture on their host."
-        )?;
+        let which = if found.tally.pfc_outbound > 0 { " that came in" } else { "" };
+        let of = |reason: NotRoce| found.tally.not_roce[reason.index()];
+        let unknown = of(NotRoce::MacControlCut) + of(NotRoce::PfcNoDestination);
+        if unknown > 0 {
+            let frames = counted(unknown, "frame[|s] of MAC control");
+            writeln!(
+                out,
+                "Whether PFC frames{which} are here is unknown: see the {frames} above."
+            )?;
+        } else {
+            writeln!(
+                out,
+                "No PFC frame{which} was seen: most NICs consume them before a capture on their \
+                 host."
+            )?;
+        }
     }
     let ranked = found.ranked();
     let any = |verdict| ranked.iter().any(|ranked| ranked.verdict == verdict);

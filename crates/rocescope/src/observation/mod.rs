@@ -24,6 +24,7 @@ use wire::icrc::{self, IcrcVerdict};
 
 pub use elsewhere::LOOKED_THROUGH_MAX;
 pub use received::Missed;
+pub(crate) use received::runt;
 pub use tally::Tally;
 
 use crate::capture::{DropCounter, Item, Visitor};

@@ -116,6 +116,10 @@ impl<S: Sink> Pipeline<S> {
             self.tally.pfc_outbound += 1;
             return;
         }
+        if runt(record) {
+            self.tally.not_roce[NotRoce::PfcTooShort.index()] += 1;
+            return;
+        }
         self.tally.pfc += 1;
         let cut_somewhere = self.observation.sliced || mirror.is_some_and(|m| m.truncated);
         let missed = match followed {
@@ -161,6 +165,16 @@ impl<S: Sink> Pipeline<S> {
         };
         self.sink.missed(Some(record.interface), missed, 1);
     }
+}
+
+/// Octets of the shortest frame that a receiver takes, without its check sequence.
+const SHORTEST: u32 = 60;
+
+/// Whether a frame was too short for its receiver (IEEE 802.3, 4.2.4.1.2). Only where its check
+/// sequence stands in the capture, so does its padding; a capture on the sender has neither.
+// PFC-count.4
+pub(crate) fn runt(record: &Record<'_>) -> bool {
+    record.check == FrameCheck::Good && record.original_len < SHORTEST
 }
 
 /// Whether a frame that is cut before its IP header was a PFC frame, for all that it shows.

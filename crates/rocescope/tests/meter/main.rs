@@ -13,6 +13,7 @@ mod mapped;
 mod options;
 mod pfc;
 mod pfc_dumped;
+mod pfc_received;
 mod queue;
 mod support;
 mod variants;

@@ -194,7 +194,7 @@ impl NotRoce {
         "MAC control, cut by the capture before it shows whether it is PFC",
         "PFC opcode, but not sent to the address of PFC: no PFC frame",
         "PFC opcode, but behind a tag: no PFC frame",
-        "PFC opcode, but too short for its times: no PFC frame",
+        "PFC opcode, but too short: no PFC frame",
         "PFC opcode, captured without a destination: whether it is a PFC frame is unknown",
         "other EtherType",
         "too many tags",

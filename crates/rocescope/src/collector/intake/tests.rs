@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use observe::collect::Epoch;
 use observe::export::Exporter;
 use observe::profile::Shape;

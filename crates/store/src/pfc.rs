@@ -39,6 +39,8 @@ pub struct PfcRow {
     pub state: PfcState,
     /// Whose session it is.
     pub peer: String,
+    /// Whether that session is open.
+    pub is_open: bool,
 }
 
 /// A stored reading of a counter, for a chart.
@@ -86,6 +88,8 @@ pub struct PfcFilter {
     pub since_ms: Option<u64>,
     /// With a latest reading that was taken before this time, milliseconds since 1970.
     pub until_ms: Option<u64>,
+    /// With a latest reading that was received at this time or later, milliseconds since 1970.
+    pub heard_since_ms: Option<u64>,
     /// Only those of sessions that are open.
     pub open_only: bool,
     /// At most so many; 0 gives none.
@@ -159,7 +163,8 @@ CREATE INDEX pfc_counters_port
 
 const COLUMNS: &str = "c.id, c.session, c.number, c.domain, c.point, c.interface, c.transmitted, \
      c.priority, c.further, c.time_ms, c.total, c.instance, c.earlier_time_ms, c.earlier_total, \
-     c.earlier_instance, c.readings, c.received_ms, json_extract(s.facts, '$.peer'), c.unbroken";
+     c.earlier_instance, c.readings, c.received_ms, json_extract(s.facts, '$.peer'), c.unbroken, \
+     s.closed_ms IS NULL";
 
 /// Which instance a reading named. Known of it is nothing else that is kept.
 fn instance(sighting: &Sighting) -> Option<i64> {
@@ -307,6 +312,7 @@ fn counter(row: &Row<'_>, rules: &dyn Fn(SessionId) -> PfcRules) -> rusqlite::Re
         place: unsigned(row, 0)?,
         state: PfcState { session, number: unsigned(row, 2)?, counter, received_ms },
         peer: row.get(17)?,
+        is_open: row.get(19)?,
     })
 }
 
@@ -361,6 +367,9 @@ fn question(filter: &PfcFilter, most: usize) -> (String, Vec<Value>) {
     if let Some(until) = filter.until_ms.map(signed) {
         let earlier = "(c.time_ms >= 0 AND c.time_ms < ?)";
         add(if until < 0 { "(c.time_ms >= 0 OR c.time_ms < ?)" } else { earlier }, until.into());
+    }
+    if let Some(since) = filter.heard_since_ms {
+        add("c.received_ms >= ?", last(since).into());
     }
     if filter.open_only {
         sql += "c.session IN (SELECT id FROM sessions WHERE closed_ms IS NULL) AND ";

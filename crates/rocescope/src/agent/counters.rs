@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::{Map, Value, json};
 use wire::frame::NotRoce;
 
+use super::lacking;
 use super::observer::Observer;
 use super::place::{Live, Place, added};
 use super::queue::Numbers;
@@ -161,7 +162,11 @@ static SESSION: [Column; SESSION_NUMBERS] = [
     counter("cnps", "cnps_total", "Congestion notifications"),
     counter("otherTransports", "other_transports_total", "Packets of transports other than RC"),
     counter("unknownLink", "frames_unknown_link_total", "Frames of a link that has no RoCEv2"),
-    counter("pfc", "pfc_frames_total", "Priority flow control frames, received or sent"),
+    counter(
+        "pfc",
+        "pfc_frames_total",
+        "PFC frames among the packets that were metered; not what a port or a switch counted",
+    ),
     counter(
         "damaged",
         "frames_damaged_total",
@@ -269,7 +274,7 @@ impl SessionNumbers {
 
 /// Of the whole agent.
 // SEQ-10.3
-static AGENT: [Column; 40] = [
+static AGENT: [Column; 41] = [
     gauge("ageSeconds", "age_seconds", "Seconds since the agent began"),
     gauge("sourcesRunning", "sources_running", "Sources that have not come to their end"),
     counter("batches", "batches_total", "Batches of frames metered"),
@@ -311,6 +316,7 @@ static AGENT: [Column; 40] = [
         "Counters whose total began anew, as after a reset or a poll that came too late",
     ),
     gauge("pfcPorts", "pfc_ports", "Ports whose PFC counters are polled"),
+    gauge("pfcCountersMissing", "pfc_counters_missing", "PFC counters that have no reading now"),
     gauge("queueSources", "queue_sources_connected", "Sources of queue measurements that speak"),
     counter("queueConnections", "queue_connections_total", "Connections of those sources"),
     counter(
@@ -377,6 +383,7 @@ fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
         of_polling(observer, |counts| counts.absent.iter().map(|n| n.load(Relaxed)).sum()),
         of_polling(observer, |counts| counts.begun_anew.load(Relaxed)),
         of_polling(observer, |counts| counts.ports.load(Relaxed)),
+        observer.shelves.iter().map(|shelf| number(shelf.lacking().counters.len())).sum(),
         queues(|numbers| numbers.connected),
         queues(|numbers| numbers.connections),
         queues(|numbers| numbers.cut),
@@ -449,6 +456,10 @@ pub(super) fn status(observer: &mut Observer) -> Vec<Value> {
     let mut line = Map::new();
     line.insert("done".into(), json!(true));
     members(&mut line, &AGENT, &of_agent(observer));
+    if !observer.shelves.is_empty() {
+        let sources = observer.shelves.iter().map(|shelf| lacking::status(shelf));
+        line.insert("pfcSources".into(), Value::Array(sources.collect()));
+    }
     lines.push(Value::Object(line));
     lines
 }

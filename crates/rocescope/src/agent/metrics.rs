@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::routing::get;
+use prometheus::TextEncoder;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -44,7 +45,12 @@ pub fn router(commands: Sender<Command>) -> Router {
 
 async fn metrics(State(commands): State<Sender<Command>>) -> Response<Body> {
     match asked(&commands, Command::Counted).await {
-        Some(rows) => local::metrics(labelled(PREFIX, DESTINATION, rows)),
+        Some((rows, missing)) => {
+            let missing = TextEncoder::new().encode_to_string(missing.as_slice());
+            let missing = missing.map_err(|error| error.to_string());
+            let text = labelled(PREFIX, DESTINATION, rows);
+            local::metrics(text.and_then(|text| Ok(text + &missing?)))
+        }
         None => not_metering(),
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use observe::meter::Cause;
 use observe::provision::Provisioning;
 use observe::report::StreamKey;
+use prometheus::proto::MetricFamily;
 use tokio::sync::mpsc::Sender;
 use wire::capture::Statistics;
 
@@ -25,7 +26,7 @@ use super::place::{Ended, Live, Place, Target, added};
 use super::queue::SourceCounts;
 use super::session::{ExportSession, HandedOver, Now, SessionCounts};
 use super::source::{Batch, Drops, Event, now_ns};
-use super::{control, counters, state};
+use super::{control, counters, lacking, state};
 use crate::capture::{Item, Visitor as _};
 use crate::config::Device;
 use crate::layout::stream_name;
@@ -49,7 +50,7 @@ pub enum Command {
         pipe: Sender<Piece>,
     },
     /// Somebody asks for the metrics.
-    Counted(tokio::sync::oneshot::Sender<Vec<Counted>>),
+    Counted(tokio::sync::oneshot::Sender<(Vec<Counted>, Option<MetricFamily>)>),
     /// Somebody asks whether anybody answers.
     Alive(tokio::sync::oneshot::Sender<()>),
     /// A new configuration does not hold, because it was refused.
@@ -228,7 +229,9 @@ impl Observer {
                 // Who asked may have gone.
                 _ = answer.send(answered);
             }
-            Command::Counted(answer) => _ = answer.send(counters::rows(self)),
+            Command::Counted(answer) => {
+                _ = answer.send((counters::rows(self), lacking::metrics(self)));
+            }
             Command::Alive(answer) => _ = answer.send(()),
             Command::NotReloaded => self.seen.reloads_refused += 1,
             Command::Reload(device) => self.reload(*device),

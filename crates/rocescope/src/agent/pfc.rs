@@ -2,22 +2,25 @@
 //! observer takes them when a session has room. A slow collector gets fewer readings, never older
 //! ones for newer.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use observe::pfc::Direction;
 use observe::pfc::instance::InstanceId;
 use observe::pfc::interval::Tick;
 use observe::pfc::qualify::Qualified;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::silence::{Missing, Silence};
 use super::source::{now_ns, thread};
 use crate::config::{Device, PfcExport, PfcKind, PfcSource};
 use crate::pfc::ethtool::{Ethtool, EthtoolPort, Kernel};
 use crate::pfc::poller::{Batch, Place, PollCounts, Poller};
+use crate::pfc::scopes::{Holder, Scopes, Spot};
 use crate::pfc::sonic::{Sonic, SonicPort, SonicSettings, interface_number};
-use crate::pfc::{Absent, Clock, Moment, Source};
+use crate::pfc::{Clock, Moment, Source};
 
 /// Nothing waits for longer than this to be noticed.
 const TICK: Duration = Duration::from_millis(50);
@@ -27,8 +30,10 @@ pub struct Opened {
     poller: Poller<Box<dyn Source + Send>>,
     interval: Duration,
     shelf: Arc<Shelf>,
-    /// For how long readings may be late before that is told.
-    patience: Duration,
+    silence: Silence,
+    /// Ports, and the numbers that they have at the beginning.
+    numbers: Vec<(Arc<str>, u32)>,
+    point: u64,
 }
 
 /// Where the latest readings of a source lie.
@@ -40,10 +45,33 @@ pub struct Shelf {
     pub qualified: [Option<Qualified>; 2],
     /// What polling counts.
     pub counts: Arc<PollCounts>,
+    /// Counters without a reading that are shown at most.
+    pub shown_max: usize,
     latest: Mutex<Arc<Batch>>,
+    lacking: Mutex<Arc<Lacking>>,
+}
+
+/// What a source does not give now.
+#[derive(Debug, Default)]
+pub struct Lacking {
+    /// Why it gives nothing at all, if that is so.
+    pub failing: Option<String>,
+    /// Counters without a reading.
+    pub counters: Vec<Missing>,
 }
 
 impl Shelf {
+    /// What the source does not give now.
+    pub fn lacking(&self) -> Arc<Lacking> {
+        self.lacking.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn lacks(&self, failing: Option<String>, silence: &Silence) {
+        let counters = silence.missing();
+        let lacking = Arc::new(Lacking { failing, counters });
+        *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = lacking;
+    }
+
     /// What the last poll that succeeded gave.
     pub fn latest(&self) -> Arc<Batch> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -61,31 +89,69 @@ impl Shelf {
 // PFC-count.4, PFC-id.2
 pub fn open(device: &Device) -> Result<Vec<Opened>, String> {
     let Some(pfc) = &device.pfc else { return Ok(Vec::new()) };
+    let scopes = Arc::new(Scopes::default());
     let opened = |source: &PfcSource| {
-        opened(device, pfc, source).map_err(|problem| format!("{}: {problem}", source.key))
+        opened(device, pfc, source, &scopes).map_err(|problem| format!("{}: {problem}", source.key))
     };
-    pfc.sources.iter().map(opened).collect()
+    let opened: Vec<Opened> = pfc.sources.iter().map(opened).collect::<Result<_, _>>()?;
+    distinct(&opened)?;
+    Ok(opened)
 }
 
-fn opened(device: &Device, pfc: &PfcExport, source: &PfcSource) -> Result<Opened, String> {
+/// Every number once, as far as the numbers are known before anything is polled.
+// PFC-id.1
+fn distinct(opened: &[Opened]) -> Result<(), String> {
+    let mut held: BTreeMap<Spot, Holder> = BTreeMap::new();
+    for Opened { shelf, numbers, point, .. } in opened {
+        for (port, interface) in numbers {
+            for (qualified, direction) in shelf.qualified.iter().zip(Direction::ALL) {
+                if qualified.is_none() {
+                    continue;
+                }
+                let spot = Spot { point: *point, interface: *interface, direction };
+                let holder = Holder { source: shelf.name.as_str().into(), port: port.clone() };
+                if let Some(other) = held.insert(spot, holder) {
+                    return Err(format!(
+                        "{}: {port} is {spot}, as is {other}, expected one of them: give one \
+                         another interface, or its source another point",
+                        shelf.name
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn opened(
+    device: &Device,
+    pfc: &PfcExport,
+    source: &PfcSource,
+    scopes: &Arc<Scopes>,
+) -> Result<Opened, String> {
     let counts = Arc::new(PollCounts::default());
     let ports_max = usize::try_from(pfc.limits.ports_max).unwrap_or(usize::MAX);
+    let point = source.point.unwrap_or(device.observation.point);
     let place = Place {
+        source: source.key.as_str().into(),
+        scopes: scopes.clone(),
         domain: device.observation.domain,
-        point: source.point.unwrap_or(device.observation.point),
+        point,
         qualified: source.qualified,
         promise: source.promise,
         identify: pfc.instance_ids,
         ports_max,
     };
-    let held: Box<dyn Source + Send> = match &source.kind {
+    let (held, numbers): (Box<dyn Source + Send>, _) = match &source.kind {
         PfcKind::Ethtool { driver } => {
             let port = |port: &crate::config::PfcPort| EthtoolPort {
                 name: port.name.as_str().into(),
                 interface: port.interface,
             };
             let ports = source.ports.iter().map(port).collect();
-            Box::new(Ethtool::new(driver, ports, Kernel::new())?)
+            let mut ethtool = Ethtool::new(driver, ports, Kernel::new())?;
+            let numbers = ethtool.numbers();
+            (Box::new(ethtool), numbers)
         }
         PfcKind::Sonic { redis, dating } => {
             let port = |port: &crate::config::PfcPort| {
@@ -100,19 +166,24 @@ fn opened(device: &Device, pfc: &PfcExport, source: &PfcSource) -> Result<Opened
                 ports_max,
                 stale_ms_max: pfc.limits.stale_ms_max,
             });
-            sonic.refuse_aggregates()?;
-            Box::new(sonic)
+            let ports = sonic.survey()?.into_iter();
+            let numbers = ports.map(|port| (port.name, port.interface)).collect();
+            (Box::new(sonic), numbers)
         }
     };
     let shelf = Arc::new(Shelf {
         name: source.key.clone(),
         qualified: source.qualified,
         counts: counts.clone(),
+        shown_max: usize::try_from(pfc.limits.missing_shown_max).unwrap_or(usize::MAX),
         latest: Mutex::default(),
+        lacking: Mutex::default(),
     });
     let poller = Poller::new(held, place, counts, fresh);
     let patience = Duration::from_millis(pfc.limits.stale_ms_max);
-    Ok(Opened { poller, interval: pfc.poll_interval, shelf, patience })
+    let sides = source.qualified.map(|qualified| qualified.is_some());
+    let silence = Silence::new(patience, ports_max, sides, Instant::now());
+    Ok(Opened { poller, interval: pfc.poll_interval, shelf, silence, numbers, point })
 }
 
 /// A thread for each source.
@@ -121,11 +192,10 @@ fn opened(device: &Device, pfc: &PfcExport, source: &PfcSource) -> Result<Opened
 /// There can be no more threads.
 pub fn start(opened: Vec<Opened>, stop: &Arc<AtomicBool>) -> Result<Vec<Arc<Shelf>>, String> {
     let mut shelves = Vec::new();
-    for Opened { poller, interval, shelf, patience } in opened {
+    for Opened { poller, interval, shelf, silence, .. } in opened {
         shelves.push(shelf.clone());
         let stop = stop.clone();
-        let voice = Voice::new(patience);
-        thread("pfc", move || poll(poller, interval, &shelf, voice, &stop)).map_err(|error| {
+        thread("pfc", move || poll(poller, interval, &shelf, silence, &stop)).map_err(|error| {
             format!("no thread for {}: {error}", shelves[shelves.len() - 1].name)
         })?;
     }
@@ -138,26 +208,30 @@ fn poll(
     mut poller: Poller<Box<dyn Source + Send>>,
     interval: Duration,
     shelf: &Shelf,
-    mut voice: Voice,
+    mut silence: Silence,
     stop: &AtomicBool,
 ) {
     let clock = SystemClock::new();
     let mut due = Instant::now();
-    let mut failed = false;
+    let name = &shelf.name;
     while !stop.load(Ordering::Relaxed) {
-        let before = Yield::of(&shelf.counts);
         match poller.poll(&clock) {
             Ok(batch) => {
                 shelf.put(batch);
-                voice.tell(&shelf.name, &Yield::of(&shelf.counts).since(&before));
-                if std::mem::take(&mut failed) {
-                    tracing::info!("{}: answers again", shelf.name);
+                for (warns, line) in silence.polled(poller.lacks(), Instant::now()) {
+                    if warns {
+                        tracing::warn!("{name}: {line}");
+                    } else {
+                        tracing::info!("{name}: {line}");
+                    }
                 }
+                shelf.lacks(None, &silence);
             }
             Err(problem) => {
-                if !std::mem::replace(&mut failed, true) {
-                    tracing::warn!("{}: no readings: {problem}", shelf.name);
+                if let Some(line) = silence.failed(&problem, Instant::now()) {
+                    tracing::warn!("{name}: {line}");
                 }
+                shelf.lacks(Some(problem), &silence);
             }
         }
         due += interval;
@@ -175,99 +249,6 @@ fn poll(
             }
             std::thread::sleep(left.min(TICK));
         }
-    }
-}
-
-/// Readings that a source gave, and counters without one, by reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Yield {
-    readings: u64,
-    absent: [u64; Absent::ALL.len()],
-}
-
-impl Yield {
-    fn of(counts: &PollCounts) -> Self {
-        Self {
-            readings: counts.readings.load(Ordering::Relaxed),
-            absent: std::array::from_fn(|at| counts.absent[at].load(Ordering::Relaxed)),
-        }
-    }
-
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            readings: self.readings.saturating_sub(before.readings),
-            absent: std::array::from_fn(|at| self.absent[at].saturating_sub(before.absent[at])),
-        }
-    }
-}
-
-/// Tells when a source has no readings any more and when it has some again: of each reason once, not
-/// at every poll.
-// PFC-op.1
-#[derive(Debug)]
-struct Voice {
-    patience: Duration,
-    told: BTreeSet<Absent>,
-    /// Since when there is no reading, or since when there are some.
-    since: Option<(bool, Instant)>,
-    announced: bool,
-}
-
-/// What is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
-    /// So many counters have no reading, and no other has one.
-    Silent(Absent, u64),
-    /// There are readings again.
-    Again,
-}
-
-impl Voice {
-    fn new(patience: Duration) -> Self {
-        Self { patience, told: BTreeSet::new(), since: None, announced: false }
-    }
-
-    fn tell(&mut self, name: &str, poll: &Yield) {
-        for said in self.after(poll, Instant::now()) {
-            match said {
-                Said::Silent(absent, counters) => {
-                    tracing::warn!("{name}: no readings: {absent} ({counters} counters)");
-                }
-                Said::Again => tracing::info!("{name}: has readings again"),
-            }
-        }
-    }
-
-    /// What is to be told after a poll. That a counter has not been read anew since the last poll is
-    /// as it should be for a while; every other reason is told at once. What was told is told again
-    /// only if there were readings for as long.
-    fn after(&mut self, poll: &Yield, now: Instant) -> Vec<Said> {
-        let yields = poll.readings > 0;
-        let since = match self.since {
-            Some((same, since)) if same == yields => since,
-            _ => now,
-        };
-        self.since = Some((yields, since));
-        let long = now.saturating_duration_since(since) >= self.patience;
-        if yields {
-            if long {
-                self.told.clear();
-            }
-            let again = std::mem::take(&mut self.announced);
-            return if again { vec![Said::Again] } else { Vec::new() };
-        }
-        let mut said = Vec::new();
-        // A source without a port has no counter that could miss one.
-        let nothing = poll.absent.iter().all(|counters| *counters == 0);
-        for (absent, counters) in Absent::ALL.into_iter().zip(poll.absent) {
-            let is_so = counters > 0 || nothing && absent == Absent::NoPort;
-            let is_due = is_so && (long || absent != Absent::Stale);
-            if is_due && self.told.insert(absent) {
-                self.announced = true;
-                said.push(Said::Silent(absent, counters));
-            }
-        }
-        said
     }
 }
 
@@ -307,54 +288,5 @@ impl Clock for SystemClock {
         let ms = u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000;
         let tick = Tick { clock: self.boot, ms: seconds.saturating_mul(1000).saturating_add(ms) };
         Moment { time_ms: now_ns() / 1_000_000, tick }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn poll(readings: u64, absent: &[(Absent, u64)]) -> Yield {
-        let mut all = Yield { readings, absent: [0; Absent::ALL.len()] };
-        for (reason, counters) in absent {
-            all.absent[*reason as usize] = *counters;
-        }
-        all
-    }
-
-    // PFC-op.1
-    #[test]
-    fn silence_is_told_once_for_each_reason_and_so_is_its_end() {
-        let began = Instant::now();
-        let at = |seconds| began + Duration::from_secs(seconds);
-        let mut voice = Voice::new(Duration::from_secs(10));
-        let (off, gone) = ([(Absent::Disabled, 48)], [(Absent::NoPort, 16)]);
-        // Some counters without a reading beside others are no silence.
-        assert_eq!(voice.after(&poll(5, &off), at(0)), []);
-        assert_eq!(voice.after(&poll(0, &off), at(1)), [Said::Silent(Absent::Disabled, 48)]);
-        assert_eq!(voice.after(&poll(0, &off), at(2)), []);
-        assert_eq!(voice.after(&poll(0, &gone), at(3)), [Said::Silent(Absent::NoPort, 16)]);
-        assert_eq!(voice.after(&poll(0, &[]), at(3)), []);
-        assert_eq!(voice.after(&poll(1, &[]), at(4)), [Said::Again]);
-        assert_eq!(voice.after(&poll(1, &[]), at(5)), []);
-        // What comes and goes at every poll does not fill the log.
-        assert_eq!(voice.after(&poll(0, &off), at(6)), []);
-        assert_eq!(voice.after(&poll(1, &[]), at(7)), []);
-        assert_eq!(voice.after(&poll(1, &[]), at(17)), []);
-        assert_eq!(voice.after(&poll(0, &off), at(18)), [Said::Silent(Absent::Disabled, 48)]);
-    }
-
-    // PFC-op.1
-    #[test]
-    fn that_nothing_was_read_anew_is_told_only_after_a_while() {
-        let began = Instant::now();
-        let at = |seconds| began + Duration::from_secs(seconds);
-        let mut voice = Voice::new(Duration::from_secs(10));
-        let stale = [(Absent::Stale, 48)];
-        for second in 0..10 {
-            assert_eq!(voice.after(&poll(0, &stale), at(second)), [], "{second}");
-        }
-        assert_eq!(voice.after(&poll(0, &stale), at(10)), [Said::Silent(Absent::Stale, 48)]);
-        assert_eq!(voice.after(&poll(48, &[]), at(11)), [Said::Again]);
     }
 }

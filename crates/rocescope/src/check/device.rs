@@ -49,7 +49,7 @@ pub(super) fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::
     }
     write_sources(f, &device.sources)?;
     if let Some(pfc) = &device.pfc {
-        write_pfc(f, pfc)?;
+        write_pfc(f, pfc, at.point)?;
     }
     if let Some(queue) = &device.queue {
         write_queue(f, queue)?;
@@ -176,20 +176,46 @@ fn write_queue(f: &mut fmt::Formatter<'_>, queue: &QueueTelemetry) -> fmt::Resul
 
 /// Which counters are exported, and on whose word.
 // PFC-count.4
-fn write_pfc(f: &mut fmt::Formatter<'_>, pfc: &PfcExport) -> fmt::Result {
-    let named =
-        if pfc.instance_ids { ", with pfcCounterInstanceId, an element of ours" } else { "" };
-    writeln!(f, "PFC         counters, read every {} ms{named}", pfc.poll_interval.as_millis())?;
+fn write_pfc(f: &mut fmt::Formatter<'_>, pfc: &PfcExport, point: u64) -> fmt::Result {
+    writeln!(f, "PFC         counters, read every {} ms", pfc.poll_interval.as_millis())?;
     for source in &pfc.sources {
-        write_pfc_source(f, source)?;
+        write_pfc_source(f, source, pfc.instance_ids)?;
     }
+    write_meetings(f, &pfc.sources, point)?;
     if pfc.sources.is_empty() {
         writeln!(f, "  warning: no [[pfc.source]], so no counter is exported")?;
     }
     write_classes(f, &pfc.classes)
 }
 
-fn write_pfc_source(f: &mut fmt::Formatter<'_>, source: &PfcSource) -> fmt::Result {
+/// Sources whose ports may turn out to have equal numbers.
+// PFC-id.1
+fn write_meetings(f: &mut fmt::Formatter<'_>, sources: &[PfcSource], point: u64) -> fmt::Result {
+    let exports = |source: &PfcSource| source.qualified.map(|qualified| qualified.is_some());
+    for (at, source) in sources.iter().enumerate() {
+        for other in &sources[at + 1..] {
+            let open = source.has_every_port() || other.has_every_port();
+            let same = source.point.unwrap_or(point) == other.point.unwrap_or(point);
+            let both = exports(source).iter().zip(exports(other)).any(|(a, b)| *a && b);
+            if open && same && both {
+                writeln!(
+                    f,
+                    "  warning: {} and {} have one observation point: a port of one with the \
+                     interface number of a port of the other has no reading; a point of its own \
+                     (pfc.source.point) helps",
+                    source.key, other.key
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_pfc_source(
+    f: &mut fmt::Formatter<'_>,
+    source: &PfcSource,
+    instance_ids: bool,
+) -> fmt::Result {
     write!(f, "  {} on line {}: ", source.key, source.line)?;
     match &source.kind {
         PfcKind::Ethtool { driver } => write!(f, "statistics of driver {driver}")?,
@@ -203,7 +229,7 @@ fn write_pfc_source(f: &mut fmt::Formatter<'_>, source: &PfcSource) -> fmt::Resu
     writeln!(f, "; it counts {}", source.about())?;
     for port in &source.ports {
         write!(f, "    port {}", port.name)?;
-        match port.interface {
+        match source.number(port) {
             Some(interface) => write!(f, " as interface {interface}")?,
             None => f.write_str(" by its source's own number")?,
         }
@@ -229,7 +255,24 @@ fn write_pfc_source(f: &mut fmt::Formatter<'_>, source: &PfcSource) -> fmt::Resu
             }
         }
     }
-    Ok(())
+    match (source.resets_show(), instance_ids) {
+        (true, true) => writeln!(
+            f,
+            "    resets: the operator says that they show, so records carry pfcCounterInstanceId, \
+             an element of ours"
+        ),
+        (true, false) => writeln!(
+            f,
+            "    resets: the operator says that they show; records do not say so: no \
+             pfc.instance_ids"
+        ),
+        (false, true) => writeln!(
+            f,
+            "    warning: nobody says that resets show (resets = \"shown\"), so its records carry \
+             no pfcCounterInstanceId and no interval is exact"
+        ),
+        (false, false) => writeln!(f, "    resets: nobody says that they show"),
+    }
 }
 
 fn write_sources(f: &mut fmt::Formatter<'_>, sources: &Sources) -> fmt::Result {

@@ -15,7 +15,7 @@ use wire::element::{DraftElement, Mapping, PEN_DOCUMENTATION};
 use crate::agent;
 use crate::config::{
     self, Config, ConfigError, Export, HttpTls, Limit, Manage, NamedFile, PfcClasses, QueueDevice,
-    printable,
+    printable, utc,
 };
 use collector::write_collector;
 use device::write_device;
@@ -114,7 +114,7 @@ impl Display for Plan {
 
 fn write_classes(f: &mut fmt::Formatter<'_>, classes: &[PfcClasses]) -> fmt::Result {
     for entry in classes {
-        write!(f, "  since {} ms traffic classes", entry.since_ms)?;
+        write!(f, "  since {} traffic classes", utc(entry.since_ms))?;
         if let Some(device) = &entry.device {
             write!(f, " of {device}")?;
         }

@@ -7,6 +7,7 @@
 pub mod access;
 pub(crate) mod admission;
 mod clock;
+pub(crate) use clock::Clock;
 mod disk;
 pub(crate) mod greeting;
 pub mod intake;

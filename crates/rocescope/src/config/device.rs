@@ -278,7 +278,7 @@ pub(super) fn read<'d>(
         top.sections("export", EXPORT_KEYS).iter().map(|s| export(s, directory)).collect();
     let sources = source::read(&top, directory);
     let agent = agent(&top.section("agent", AGENT_KEYS), directory);
-    let pfc = pfc::read(&top, directory);
+    let pfc = pfc::read(&top, directory, observation.map(|observation| observation.point));
     let queue = queue::read(&top, directory);
     let manage = manage::read(&top, directory);
     let (metering, provisioned) = (metering?, provisioned?);

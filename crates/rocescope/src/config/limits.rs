@@ -123,7 +123,9 @@ limits! {
     poll_timeout_ms = 1_000, 1, 600_000,
         "milliseconds for a poll of a database to be answered";
     stale_ms_max = 10_000, 1, 3_600_000,
-        "milliseconds that a counter with a time stamp may be old";
+        "milliseconds that a counter with a time stamp may be old, and for which readings may be late";
+    missing_shown_max = 1_024, 0, 1_000_000,
+        "counters of each source without a reading that status and metrics name";
 }
 
 limits! {
@@ -232,6 +234,8 @@ limits! {
         "readings of one PFC counter that are kept for charts";
     pfc_metrics_max = 10_000, 0, 1_000_000,
         "PFC counters that /metrics shows";
+    pfc_silent_after_s = 60, 1, 86_400,
+        "seconds without a reading after which a PFC counter is not current, and not in /metrics";
     queue_devices_max = 256, 1, 4_096,
         "devices that queue telemetry is asked of";
     queue_octets_max = 4 << 20, 1 << 16, 64 << 20,

@@ -39,7 +39,7 @@ pub use http::{Http, HttpReader, HttpTls, ReaderIdentity, Role};
 pub use limits::{
     AgentLimits, CollectorLimits, Limit, ManageLimits, MeterLimits, PfcLimits, QueueLimits,
 };
-pub use pfc::{PfcClasses, PfcExport, PfcKind, PfcPort, PfcSource};
+pub use pfc::{PfcClasses, PfcExport, PfcKind, PfcPort, PfcSource, utc};
 pub use queue::{QueueKind, QueueMap, QueueSource, QueueTelemetry};
 pub use queues::{QueueClient, QueueDevice, QueueMode};
 pub(crate) use rules::segment_kind;

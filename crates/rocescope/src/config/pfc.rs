@@ -1,14 +1,14 @@
 //! `[pfc]`: which counters of PFC frames a device exports, what vouches for them, and what its
 //! interfaces and priorities are called elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use observe::pfc::interval::Pace;
 use observe::pfc::qualify::{Condition, Qualified};
-use observe::pfc::widen::Promise;
+use observe::pfc::widen::{Promise, Refused, ResetSign};
 use observe::pfc::{Direction, Priority};
 use toml_datetime::{Datetime, Offset};
 
@@ -17,7 +17,7 @@ use super::limits::PFC_KEYS;
 use super::section::{Section, Value, alternatives};
 use crate::pfc::drivers::{self, Driver};
 use crate::pfc::sonic::{self, Dating, interface_number};
-use crate::pfc::{self, RedisAddress, Said, Statement};
+use crate::pfc::{self, RedisAddress, Refusal, Said, Statement};
 
 pub(super) const KEYS: &[&str] = PFC_KEYS;
 
@@ -155,6 +155,22 @@ pub(super) fn priority(
 }
 
 impl PfcSource {
+    /// The number of a port as far as the file says it: its own, or that in its name.
+    pub fn number(&self, port: &PfcPort) -> Option<u32> {
+        let sonic = matches!(self.kind, PfcKind::Sonic { .. });
+        port.interface.or_else(|| interface_number(&port.name).filter(|_| sonic))
+    }
+
+    /// Whether resets show, on the operator's word.
+    pub fn resets_show(&self) -> bool {
+        self.promise.sign == ResetSign::Instance
+    }
+
+    /// Whether it has every port of its switch, whose numbers nobody has written down.
+    pub fn has_every_port(&self) -> bool {
+        self.ports.is_empty()
+    }
+
     /// What its counters count and do not, where that is known.
     pub fn about(&self) -> &'static str {
         match &self.kind {
@@ -169,7 +185,13 @@ impl PfcSource {
 }
 
 /// Reads `[pfc]`; none where the file has none.
-pub(super) fn read(top: &Section<'_>, directory: &Path) -> Option<Option<PfcExport>> {
+///
+/// `point` is the observation point of sources that have none of their own.
+pub(super) fn read(
+    top: &Section<'_>,
+    directory: &Path,
+    point: Option<u64>,
+) -> Option<Option<PfcExport>> {
     let section = top.section("pfc", KEYS);
     let poll_ms = section.number("poll_interval_ms", 10..=3_600_000, 1_000_u64);
     let instance_ids = match section.value("instance_ids") {
@@ -178,14 +200,13 @@ pub(super) fn read(top: &Section<'_>, directory: &Path) -> Option<Option<PfcExpo
     };
     let limits = PfcLimits::read(&section);
     let (poll_ms, limits) = (poll_ms?, limits?);
-    let sources: Vec<_> = section
-        .sections("source", SOURCE_KEYS)
-        .iter()
-        .map(|section| source(section, poll_ms, directory))
-        .collect();
+    let sections = section.sections("source", SOURCE_KEYS);
+    let sources: Vec<_> =
+        sections.iter().map(|section| source(section, poll_ms, directory)).collect();
     let classes: Vec<_> = section.sections("classes", CLASSES_KEYS).iter().map(classes).collect();
     let sources: Vec<PfcSource> = sources.into_iter().collect::<Option<_>>()?;
     fits(&section, &sources, &limits)?;
+    apart(&sections, &sources, point?)?;
     let classes = classes.into_iter().collect::<Option<_>>()?;
     let poll_interval = Duration::from_millis(poll_ms);
     let export = PfcExport { poll_interval, instance_ids: instance_ids?, sources, classes, limits };
@@ -252,7 +273,17 @@ fn qualified(
             Some(Ok(qualified)) => Some(qualified),
             Some(Err(refusal)) => {
                 good = false;
-                section.error("attest", format!("{refusal}"));
+                let (key, way) = match refusal {
+                    Refusal::Unqualified(_) => ("attest", ""),
+                    Refusal::Narrow(Refused::ResetNotTold { .. }) => {
+                        ("resets", ": resets = \"shown\", where that is so")
+                    }
+                    Refusal::Narrow(Refused::PollTooSlow { .. }) => (
+                        "speed_gbps",
+                        ", see pfc.poll_interval_ms, or a link that is slower than speed_gbps says",
+                    ),
+                };
+                section.error(key, format!("{refusal}{way}"));
                 None
             }
         }
@@ -267,7 +298,9 @@ fn ethtool_kind(section: &Section<'_>) -> Option<(PfcKind, Statement)> {
             return None;
         }
     }
-    let known: Vec<&str> = drivers::DRIVERS.iter().map(|driver| driver.name).collect();
+    // PFC-id.3: only those that have counters to export are offered.
+    let known = drivers::DRIVERS.iter().filter(|driver| driver.counters.is_ok());
+    let known: Vec<&str> = known.map(|driver| driver.name).collect();
     let expected = format!("the driver of the ports: {}", known.join(", "));
     let value = section.required("driver", &expected)?;
     let driver: &Driver = value.parsed(expected, drivers::find)?;
@@ -390,8 +423,7 @@ fn distinct(section: &Section<'_>, kind: &PfcKind, ports: &[PfcPort]) -> Option<
     Some(())
 }
 
-/// The bounds have room for what is configured, and no counter comes from two sources.
-// PFC-id.1
+/// The bounds have room for what is configured.
 fn fits(section: &Section<'_>, sources: &[PfcSource], limits: &PfcLimits) -> Option<()> {
     let ports = sources.iter().map(|source| source.ports.len()).max().unwrap_or(0);
     if u64::try_from(ports).is_ok_and(|ports| ports > limits.ports_max) {
@@ -399,18 +431,38 @@ fn fits(section: &Section<'_>, sources: &[PfcSource], limits: &PfcLimits) -> Opt
         section.error("source", format!("{ports} ports, expected {expected}"));
         return None;
     }
-    let mut numbers = BTreeSet::new();
-    for source in sources {
-        let all = source.ports.iter().filter_map(|port| Some((source.point, port.interface?)));
-        for at in all {
-            if !numbers.insert(at) {
-                let problem = format!("interface {} in two sources, expected in one of them", at.1);
-                section.error("source", problem);
-                return None;
+    Some(())
+}
+
+/// No two sources export counters under one scope, as far as the file says which they are: numbers
+/// that a system gives show at start, those of ports that come later when they come.
+// PFC-id.1
+fn apart(sections: &[Section<'_>], sources: &[PfcSource], point: u64) -> Option<()> {
+    let mut held: BTreeMap<(u64, u32, Direction), (&PfcSource, &PfcPort)> = BTreeMap::new();
+    let mut good = true;
+    for (section, source) in sections.iter().zip(sources) {
+        let at = source.point.unwrap_or(point);
+        for port in &source.ports {
+            let Some(number) = source.number(port) else { continue };
+            // One error for both directions.
+            let mut other = None;
+            for direction in source.qualified.iter().flatten().map(Qualified::direction) {
+                let before = held.insert((at, number, direction), (source, port));
+                other = other.or(before);
+            }
+            if let Some((other, its)) = other {
+                good = false;
+                let problem = format!(
+                    "{} as interface {number} at observation point {at}, which {} of {} on line {} \
+                     is as well, expected one of them: give one another interface, or its source \
+                     another point",
+                    port.name, its.name, other.key, other.line
+                );
+                section.error("port", problem);
             }
         }
     }
-    Some(())
+    good.then_some(())
 }
 
 pub(super) fn classes(section: &Section<'_>) -> Option<PfcClasses> {
@@ -442,4 +494,45 @@ pub(super) fn milliseconds(time: &Datetime) -> Option<u64> {
     let seconds = minutes * 60 + i64::from(clock.second.unwrap_or(0));
     let ms = i64::from(clock.nanosecond.unwrap_or(0) / 1_000_000);
     u64::try_from(seconds.checked_mul(1000)?.checked_add(ms)?).ok()
+}
+
+/// A time in milliseconds since 1970 as RFC 3339 has it, in UTC: the way back from
+/// [`milliseconds`].
+pub fn utc(ms: u64) -> String {
+    let (seconds, rest) = (ms / 1000, ms % 1000);
+    let (days, clock) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01, so that the day that some years have is their last one.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year_of_era + later;
+    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
+    let fraction = if rest == 0 { String::new() } else { format!(".{rest:03}") };
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_as_it_is_read() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400_000, "2000-02-29T00:00:00Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (951_868_800_000, "2000-03-01T00:00:00Z"),
+            (1_709_208_000_000, "2024-02-29T12:00:00Z"),
+            (1_735_689_599_000, "2024-12-31T23:59:59Z"),
+            (1_793_491_200_000, "2026-11-01T00:00:00Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(ms), text);
+            assert_eq!(milliseconds(&text.parse().expect("a time")), Some(ms), "{text}");
+        }
+    }
 }

@@ -143,6 +143,17 @@ impl<P: Provider> Ethtool<P> {
         Ok(Self { provider, driver: entry.name, counters, ports })
     }
 
+    /// The number that each port has now.
+    // PFC-id.1
+    pub fn numbers(&mut self) -> Vec<(Arc<str>, u32)> {
+        let provider = &mut self.provider;
+        let number = |port: &EthtoolPort| {
+            let number = port.interface.or_else(|| provider.index(&port.name).ok());
+            number.map(|number| (port.name.clone(), number))
+        };
+        self.ports.iter().filter_map(number).collect()
+    }
+
     fn read(&mut self, port: &EthtoolPort, clock: &dyn Clock) -> Result<PortRead, Absent> {
         let index = self.provider.index(&port.name).map_err(|_| Absent::NoPort)?;
         let before = clock.now();

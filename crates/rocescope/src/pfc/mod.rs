@@ -14,6 +14,7 @@ mod ioctl;
 pub mod poller;
 pub mod redis;
 pub use redis::Address as RedisAddress;
+pub mod scopes;
 pub mod sonic;
 
 use std::fmt;
@@ -78,11 +79,14 @@ pub enum Absent {
     Contradictory,
     /// There is no room for another port.
     NoRoom,
+    /// Another port, of this source or of another, has the same interface number at the same
+    /// observation point.
+    Contested,
 }
 
 impl Absent {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoPort,
         Self::NoCounter,
         Self::NoNumber,
@@ -95,6 +99,7 @@ impl Absent {
         Self::Unsettled,
         Self::Contradictory,
         Self::NoRoom,
+        Self::Contested,
     ];
 
     /// Its name as a label of metrics.
@@ -112,6 +117,7 @@ impl Absent {
             Self::Unsettled => "unsettled",
             Self::Contradictory => "contradictory",
             Self::NoRoom => "no-room",
+            Self::Contested => "contested",
         }
     }
 
@@ -132,6 +138,9 @@ impl Absent {
             Self::Unsettled => "the counters changed places while they were read",
             Self::Contradictory => "the number cannot be that of this counter",
             Self::NoRoom => "no room for another port, see pfc.ports_max",
+            Self::Contested => {
+                "another port has the same interface number at its observation point"
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use observe::pfc::qualify::Qualified;
 use observe::pfc::widen::{Begins, NoReading, Promise, Raw, Widened, Widening};
 use observe::pfc::{Direction, Priority, Reading, Scope};
 
+use super::scopes::{Holder, Scopes, Spot};
 use super::{Absent, Clock, Moment, PortRead, Source, Value};
 
 /// A reading, and which run of which counter it is of, where that is known and asked for.
@@ -55,9 +56,17 @@ pub struct PollCounts {
     pub ports: AtomicU64,
 }
 
+/// Why each counter of a port had no reading at a poll, by direction ([`Direction::ALL`]) and
+/// priority; none where it had one, or is not exported.
+pub type Lacks = [[Option<Absent>; 8]; 2];
+
 /// Where readings belong, and what holds for their counters.
 #[derive(Clone, Debug)]
 pub struct Place {
+    /// The name of the source, such as `pfc.source[0]`.
+    pub source: Arc<str>,
+    /// Which ports of all sources have which numbers.
+    pub scopes: Arc<Scopes>,
     /// `observationDomainId`.
     pub domain: u32,
     /// `observationPointId`.
@@ -77,6 +86,7 @@ pub struct Poller<S> {
     source: S,
     place: Place,
     ports: BTreeMap<Arc<str>, Port>,
+    lacks: Vec<(Arc<str>, Lacks)>,
     polls: u64,
     counts: Arc<PollCounts>,
     fresh: Box<dyn FnMut() -> InstanceId + Send>,
@@ -97,8 +107,8 @@ impl<S: Source> Poller<S> {
         counts: Arc<PollCounts>,
         fresh: impl FnMut() -> InstanceId + Send + 'static,
     ) -> Self {
-        let (ports, fresh) = (BTreeMap::new(), Box::new(fresh));
-        Self { source, place, ports, polls: 0, counts, fresh }
+        let (ports, lacks, fresh) = (BTreeMap::new(), Vec::new(), Box::new(fresh));
+        Self { source, place, ports, lacks, polls: 0, counts, fresh }
     }
 
     /// Polls once.
@@ -113,15 +123,34 @@ impl<S: Source> Poller<S> {
         })?;
         self.counts.ports.store(u64::try_from(polled.len()).unwrap_or(u64::MAX), Relaxed);
         self.polls += 1;
+        self.lacks.clear();
         let there: BTreeSet<&Arc<str>> = polled.iter().map(|(name, _)| name).collect();
-        self.ports.retain(|name, _| there.contains(name));
-        for (name, read) in polled {
-            match read {
-                Ok(read) => self.port(name, &read),
-                Err(absent) => self.absent(absent, self.exported()),
+        let gone = self.ports.keys().filter(|name| !there.contains(name)).cloned();
+        for name in gone.collect::<Vec<_>>() {
+            self.forget(&name);
+        }
+        // Every port has its number before any is read: a number may be another's as well.
+        let rooms: Vec<bool> = polled
+            .iter()
+            .map(|(name, read)| read.as_ref().is_ok_and(|read| self.admit(name, read.interface)))
+            .collect();
+        for ((name, read), room) in polled.into_iter().zip(rooms) {
+            let lacks = match read {
+                Ok(_) if !room => self.all_lack(Absent::NoRoom),
+                Ok(read) => self.port(&name, &read),
+                Err(absent) => self.all_lack(absent),
+            };
+            for absent in lacks.iter().flatten().flatten() {
+                self.counts.absent[*absent as usize].fetch_add(1, Relaxed);
             }
+            self.lacks.push((name, lacks));
         }
         Ok(self.batch())
+    }
+
+    /// Every port of the last poll that succeeded, and which of its counters had no reading.
+    pub fn lacks(&self) -> &[(Arc<str>, Lacks)] {
+        &self.lacks
     }
 
     fn batch(&self) -> Batch {
@@ -137,28 +166,58 @@ impl<S: Source> Poller<S> {
         batch
     }
 
-    /// Counters of one port that are exported.
-    fn exported(&self) -> u64 {
-        self.place.qualified.iter().flatten().map(|_| 8).sum()
+    /// No counter of a port that is exported has a reading.
+    fn all_lack(&self, absent: Absent) -> Lacks {
+        std::array::from_fn(|side| [self.place.qualified[side].map(|_| absent); 8])
     }
 
-    fn absent(&self, absent: Absent, counters: u64) {
-        self.counts.absent[absent as usize].fetch_add(counters, Relaxed);
+    fn spots(&self, interface: u32) -> [Option<Spot>; 2] {
+        let Place { point, qualified, .. } = self.place;
+        std::array::from_fn(|side| {
+            qualified[side].map(|_| Spot { point, interface, direction: Direction::ALL[side] })
+        })
     }
 
-    fn port(&mut self, name: Arc<str>, read: &PortRead) {
+    fn holder(&self, port: &Arc<str>) -> Holder {
+        Holder { source: self.place.source.clone(), port: port.clone() }
+    }
+
+    fn forget(&mut self, name: &Arc<str>) {
+        let Some(port) = self.ports.remove(name) else { return };
+        let holder = self.holder(name);
+        for spot in self.spots(port.interface).into_iter().flatten() {
+            self.place.scopes.release(spot, &holder);
+        }
+    }
+
+    /// Follows a port from here on, by this number. Says whether there is room for it.
+    fn admit(&mut self, name: &Arc<str>, interface: u32) -> bool {
         let full = self.ports.len() >= self.place.ports_max;
         // An interface by another number has other counters. PFC-id.1
-        if self.ports.get(&name).is_some_and(|port| port.interface != read.interface) {
-            self.ports.remove(&name);
+        if self.ports.get(name).is_some_and(|port| port.interface != interface) {
+            self.forget(name);
         }
-        if full && !self.ports.contains_key(&name) {
-            return self.absent(Absent::NoRoom, self.exported());
+        if full && !self.ports.contains_key(name) {
+            return false;
         }
+        let holder = self.holder(name);
+        for spot in self.spots(interface).into_iter().flatten() {
+            self.place.scopes.hold(spot, &holder);
+        }
+        self.ports.entry(name.clone()).or_insert_with(|| Port::new(interface));
+        true
+    }
+
+    fn port(&mut self, name: &Arc<str>, read: &PortRead) -> Lacks {
+        let spots = self.spots(read.interface);
         let Self { place, ports, polls, counts, fresh, .. } = self;
-        let port = ports.entry(name).or_insert_with(|| Port::new(read.interface));
+        let port = ports.entry(name.clone()).or_insert_with(|| Port::new(read.interface));
+        let mut lacks: Lacks = [[None; 8]; 2];
         for (side, direction) in Direction::ALL.into_iter().enumerate() {
-            if place.qualified[side].is_none() {
+            let Some(spot) = spots[side] else { continue };
+            // PFC-id.1
+            if !place.scopes.alone(spot) {
+                lacks[side] = [Some(Absent::Contested); 8];
                 continue;
             }
             for (index, priority) in Priority::ALL.into_iter().enumerate() {
@@ -170,7 +229,7 @@ impl<S: Source> Poller<S> {
                 let widened = match widened {
                     Ok(widened) => widened,
                     Err(absent) => {
-                        counts.absent[absent as usize].fetch_add(1, Relaxed);
+                        lacks[side][index] = Some(absent);
                         continue;
                     }
                 };
@@ -191,6 +250,7 @@ impl<S: Source> Poller<S> {
                 port.latest[side][index] = Some((*polls, (reading, id.filter(|_| place.identify))));
             }
         }
+        lacks
     }
 }
 

@@ -123,22 +123,24 @@ impl Sonic {
         Self { settings, connection: None, ports, life, last_instance: 0 }
     }
 
-    /// Asks for the names of ports, and looks whether those that are to be polled are ports.
+    /// Asks for the names of ports, and looks whether those that are to be polled are ports. Gives
+    /// those that would be polled now; where the database cannot be asked, those that are named.
     ///
     /// # Errors
     /// In a line: an aggregate among them. Where the database cannot be asked, nothing is wrong
     /// yet.
-    // PFC-id.2
-    pub fn refuse_aggregates(&mut self) -> Result<(), String> {
-        let Ok(mut connection) = self.open() else { return Ok(()) };
-        let Ok(aggregates) = aggregates(&mut connection) else { return Ok(()) };
-        match self.settings.ports.iter().find(|port| aggregates.contains_key(&*port.name)) {
-            Some(port) => Err(format!(
+    // PFC-id.1, PFC-id.2
+    pub fn survey(&mut self) -> Result<Vec<SonicPort>, String> {
+        let named = self.settings.ports.clone();
+        let Ok(mut connection) = self.open() else { return Ok(named) };
+        let Ok(aggregates) = aggregates(&mut connection) else { return Ok(named) };
+        if let Some(port) = named.iter().find(|port| aggregates.contains_key(&*port.name)) {
+            return Err(format!(
                 "{}: an aggregate, expected its members: each counts for itself",
                 port.name
-            )),
-            None => Ok(()),
+            ));
         }
+        Ok(self.directory(&mut connection).map_or(named, |directory| self.wanted(&directory)))
     }
 
     fn open(&self) -> io::Result<Connection> {

@@ -174,7 +174,16 @@ impl Shared {
         let database = Reader::path_in(&config.store.directory.path);
         let names = Names::of(&config.http);
         let pool = Pool::new(database, &limits, counts.clone());
-        let state = State { config, metrics, counts: counts.clone(), intake, devices, pool };
+        let counted = counts.clone();
+        let state = State {
+            config,
+            metrics,
+            counts: counted,
+            intake,
+            devices,
+            pool,
+            clock: crate::collector::Clock::new(),
+        };
         Self {
             access,
             stop,

@@ -7,12 +7,12 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use prometheus::TextEncoder;
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{MetricFamily, MetricType};
 
 use super::Shared;
 use super::answer::{Problem, answer};
 use super::parameters::Parameters;
-use super::{pfc, queues};
+use super::{labels, pfc, queues};
 use crate::collector::{Row, Sort};
 
 /// What the interface counts of itself.
@@ -132,7 +132,7 @@ pub fn text(prefix: &str, rows: impl IntoIterator<Item = Row>) -> Result<String,
 /// As [`text`].
 pub(crate) fn labelled(
     prefix: &str,
-    of: &str,
+    of: &'static str,
     rows: impl IntoIterator<Item = (Row, Option<String>)>,
 ) -> Result<String, String> {
     let mut families: BTreeMap<&str, MetricFamily> = BTreeMap::new();
@@ -147,31 +147,12 @@ pub(crate) fn labelled(
             });
             family
         });
-        let mut metric = Metric::default();
         // The format has floating point numbers; what is beyond 2^53 is rounded in every reader.
         #[expect(clippy::cast_precision_loss, reason = "the format's own")]
         let value = value as f64;
-        match sort {
-            Sort::Counter => {
-                let mut counter = Counter::default();
-                counter.set_value(value);
-                metric.set_counter(counter);
-            }
-            Sort::Gauge => {
-                let mut gauge = Gauge::default();
-                gauge.set_value(value);
-                metric.set_gauge(gauge);
-            }
-        }
         let pairs =
-            [owner.map(|owner| (of, owner)), label.map(|(name, value)| (name, value.into()))];
-        let pairs = pairs.into_iter().flatten().map(|(name, value)| {
-            let mut pair = LabelPair::default();
-            pair.set_name(name.into());
-            pair.set_value(value);
-            pair
-        });
-        metric.set_label(pairs.collect());
+            [owner.map(|owner| (of, owner)), label.map(|(name, value)| (name, value.to_owned()))];
+        let metric = labels::metric(sort, value, pairs.into_iter().flatten());
         family.mut_metric().push(metric);
     }
     let families: Vec<_> = families.into_values().collect();

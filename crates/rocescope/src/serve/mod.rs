@@ -14,6 +14,7 @@ mod endpoints;
 mod epochs;
 pub(crate) mod gate;
 mod health;
+pub(crate) mod labels;
 mod limits;
 pub(crate) mod listen;
 pub(crate) mod local;
@@ -33,7 +34,7 @@ pub use metrics::{Counts, text};
 use std::sync::Arc;
 
 use crate::collector::queues::Devices;
-use crate::collector::{Listening, Metrics};
+use crate::collector::{Clock, Listening, Metrics};
 use crate::config::Collector;
 
 /// What the answers are made of.
@@ -45,6 +46,8 @@ struct State {
     intake: Listening,
     devices: Devices,
     pool: pool::Pool,
+    /// That of receptions.
+    clock: Clock,
 }
 
 /// What an endpoint gets.

@@ -11,12 +11,13 @@ use axum::response::Response;
 use observe::pfc::Direction;
 use observe::pfc::interval::{Interval, Reason};
 use prometheus::TextEncoder;
-use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{MetricFamily, MetricType};
 use store::{PfcFilter, PfcPoint, PfcRow, Reader, SessionId};
 
 use super::answer::{Problem, json};
 use super::parameters::{Parameters, digits};
-use super::{Shared, State as Served, endpoints, epochs};
+use super::{Shared, State as Served, endpoints, epochs, labels};
+use crate::collector::Sort;
 use crate::meter::json;
 use crate::meter::pfc::{self, Judged};
 
@@ -77,6 +78,11 @@ fn open_counter(body: &mut Vec<u8>, served: &Served, row: &PfcRow) {
     pfc::counter(body, Judged { session, number: state.number, counter: &state.counter });
     whose(body, served, row);
     json::number(body, "receivedMilliseconds", state.received_ms);
+    let now_ms = served.clock.now_ms();
+    json::number(body, "ageMilliseconds", now_ms.saturating_sub(state.received_ms));
+    json::text(body, "sessionState", if row.is_open { "open" } else { "closed" });
+    let current = row.is_open && state.received_ms >= since_ms(served);
+    body.extend_from_slice(format!(",\"current\":{current}").as_bytes());
 }
 
 /// Appends who exported a counter, and of which device and port it is where the configuration says
@@ -151,43 +157,64 @@ fn append_point(body: &mut Vec<u8>, point: &PfcPoint, before: Option<&PfcPoint>)
 }
 
 /// What the totals are for those who scrape them.
-const ABOUT: &str = "Latest total of a PFC counter, as its exporter sent it: frames whose vector \
+const TOTALS: &str = "Latest total of a PFC counter, as its exporter sent it: frames whose vector \
      had the bit of this priority set. One frame can count under several priorities, so a sum over \
      them is no number of frames; a total that grew can have been reset in between";
+const TIMES: &str = "When the latest total of a PFC counter was read, seconds since 1970 by its \
+     exporter's clock. A total whose time stands still was not read anew, whatever it did since";
 
-/// The raw totals of counters whose sessions are open, with their scopes as labels, in the text
-/// format of Prometheus; at most as many as [`crate::config::CollectorLimits`] says, the newest
-/// counters first. Nothing where the store cannot be read now: that is no zero.
+/// From when on, by the collector's clock, a reading has to have been received to be current.
+fn since_ms(served: &Served) -> u64 {
+    let bound_ms = served.config.limits.pfc_silent_after_s.saturating_mul(1000);
+    served.clock.now_ms().saturating_sub(bound_ms)
+}
+
+/// The raw totals of counters whose sessions are open and that were heard of lately, with their
+/// scopes as labels, and when each was read, in the text format of Prometheus; at most as many as
+/// [`crate::config::CollectorLimits`] says, the newest counters first. Nothing where the store cannot
+/// be read now: that is no zero.
 // PFC-op.1, PFC-count.3
 pub(super) async fn totals(state: &Served, prefix: &str) -> Result<String, String> {
     let limit = usize::try_from(state.config.limits.pfc_metrics_max).unwrap_or(usize::MAX);
     if limit == 0 {
         return Ok(String::new());
     }
-    let filter = PfcFilter { open_only: true, limit, ..PfcFilter::default() };
+    // A total that nobody reads any more would look like one that stands still.
+    let heard_since_ms = Some(since_ms(state));
+    let filter = PfcFilter { open_only: true, heard_since_ms, limit, ..PfcFilter::default() };
     let Ok(page) = state.pool.read(move |reader| reader.pfc_counters(&filter)).await else {
         return Ok(String::new());
     };
     if page.rows.is_empty() {
         return Ok(String::new());
     }
-    let mut family = MetricFamily::default();
-    family.set_name(format!("{prefix}_pfc_control_frames_total"));
-    family.set_help(ABOUT.into());
-    family.set_field_type(MetricType::COUNTER);
+    let family = |name: &str, help: &str, kind| {
+        let mut family = MetricFamily::default();
+        family.set_name(format!("{prefix}_{name}"));
+        family.set_help(help.into());
+        family.set_field_type(kind);
+        family
+    };
+    let mut totals = family("pfc_control_frames_total", TOTALS, MetricType::COUNTER);
+    let mut times = family("pfc_observation_time_seconds", TIMES, MetricType::GAUGE);
     for row in &page.rows {
-        family.mut_metric().push(metric(row));
+        let reading = &row.state.counter.latest.reading;
+        // The format has floating point numbers; what is beyond 2^53 is rounded in every reader.
+        #[expect(clippy::cast_precision_loss, reason = "the format's own")]
+        let (total, seconds) = (reading.total as f64, reading.time_ms as f64 / 1000.0);
+        totals.mut_metric().push(labels::metric(Sort::Counter, total, scope(row)));
+        times.mut_metric().push(labels::metric(Sort::Gauge, seconds, scope(row)));
     }
-    TextEncoder::new().encode_to_string(&[family]).map_err(|error| error.to_string())
+    TextEncoder::new().encode_to_string(&[totals, times]).map_err(|error| error.to_string())
 }
 
-fn metric(row: &PfcRow) -> Metric {
+/// The labels of a counter.
+fn scope(row: &PfcRow) -> [(&'static str, String); 8] {
     let counter = &row.state.counter;
-    let reading = &counter.latest.reading;
-    let scope = &reading.scope;
+    let scope = &counter.latest.reading.scope;
     let further: String =
         counter.further.octets().iter().map(|octet| format!("{octet:02x}")).collect();
-    let labels = [
+    [
         ("exporter", row.peer.clone()),
         ("session", row.state.session.0.to_string()),
         ("domain", scope.domain.to_string()),
@@ -196,19 +223,5 @@ fn metric(row: &PfcRow) -> Metric {
         ("direction", scope.direction.word().to_owned()),
         ("priority", scope.priority.get().to_string()),
         ("further_scope", further),
-    ];
-    let mut metric = Metric::default();
-    let mut value = Counter::default();
-    // The format has floating point numbers; what is beyond 2^53 is rounded in every reader.
-    #[expect(clippy::cast_precision_loss, reason = "the format's own")]
-    value.set_value(reading.total as f64);
-    metric.set_counter(value);
-    let pairs = labels.into_iter().map(|(name, value)| {
-        let mut pair = LabelPair::default();
-        pair.set_name(name.into());
-        pair.set_value(value);
-        pair
-    });
-    metric.set_label(pairs.collect());
-    metric
+    ]
 }

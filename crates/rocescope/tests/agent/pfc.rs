@@ -33,6 +33,8 @@ pub fn place(statement: &Statement, resets_show: bool) -> Place {
     let all = all();
     let said = said(&all, resets_show);
     Place {
+        source: "pfc.source[0]".into(),
+        scopes: Arc::default(),
         domain: 7,
         point: 9,
         qualified: Direction::ALL.map(|d| Some(qualified(d, statement, &said).expect("attested"))),
@@ -515,4 +517,47 @@ fn ports_beyond_the_limit_and_ports_that_are_gone_hold_no_room() {
     assert_eq!(counts.absent[Absent::NoRoom as usize].load(Relaxed), 16);
     assert_eq!(heard(&mut poller), [(2, 40), (3, 50)]);
     assert_eq!(heard(&mut poller), [(9, 60)]);
+}
+
+// PFC-id.1, PFC-op.1
+#[test]
+fn a_number_that_two_ports_of_any_sources_have_gives_no_reading_to_either() {
+    let port = |name: &str, interface: u32, total: u64| -> Polled {
+        let mut counters: Counters = [[Err(Absent::NoCounter); 8]; 2];
+        counters[0][3] = Ok(Value::One(total));
+        (name.into(), Ok(PortRead { interface, at: moment(total), instance: 1, counters }))
+    };
+    let statement = Statement { width: 64, stated: &[] };
+    let first = Place {
+        qualified: [place(&statement, true).qualified[0], None],
+        ..place(&statement, true)
+    };
+    let second = Place { source: "pfc.source[1]".into(), ..first.clone() };
+    let elsewhere = Place { source: "pfc.source[2]".into(), point: 10, ..first.clone() };
+    let mine = [
+        Ok(vec![port("a", 1, 10), port("b", 2, 11)]),
+        Ok(vec![port("a", 1, 20), port("b", 2, 21)]),
+        Ok(vec![port("a", 1, 30), port("b", 1, 31)]),
+        Ok(vec![port("a", 1, 40)]),
+    ];
+    let its = [Ok(vec![port("x", 1, 1000)]), Ok(vec![port("x", 7, 1001)])];
+    let (mut mine, counts) = poller(Told(mine.into()), first);
+    let (mut its, its_counts) = poller(Told(its.into()), second);
+    let (mut other, _) = poller(Told([Ok(vec![port("y", 1, 5)])].into()), elsewhere);
+    fn heard(poller: &mut Poller<Told>) -> Vec<(u32, u64)> {
+        let batch = poller.poll(&At(0)).expect("told");
+        totals(&batch).into_iter().map(|((interface, ..), total)| (interface, total)).collect()
+    }
+    let contested = |counts: &PollCounts| counts.absent[Absent::Contested as usize].load(Relaxed);
+    assert_eq!(heard(&mut mine), [(1, 10), (2, 11)]);
+    assert_eq!(heard(&mut its), []);
+    assert_eq!(heard(&mut other), [(1, 5)], "another observation point");
+    assert_eq!(heard(&mut mine), [(2, 21)]);
+    assert_eq!((contested(&counts), contested(&its_counts)), (8, 8));
+    // It has another number now, and of the first source two ports have one.
+    assert_eq!(heard(&mut its), [(7, 1001)]);
+    let before = contested(&counts);
+    assert_eq!(heard(&mut mine), []);
+    assert_eq!(contested(&counts), before + 16);
+    assert_eq!(heard(&mut mine), [(1, 40)]);
 }

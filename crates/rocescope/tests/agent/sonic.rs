@@ -313,7 +313,7 @@ fn aggregates_are_refused_and_never_read() {
     let room = Room::new();
     let redis = Redis::recorded(&room.folder);
     let mut sonic = Sonic::new(settings(&redis, &["Ethernet0", "PortChannel0001"], Dating::Asked));
-    let refused = sonic.refuse_aggregates().expect_err("refused");
+    let refused = sonic.survey().expect_err("refused");
     assert_eq!(
         refused,
         "PortChannel0001: an aggregate, expected its members: each counts for itself"

@@ -9,8 +9,10 @@ use crate::report::Flags;
 /// What it means that PFC counters stand beside a flow record, and what it does not.
 // PFC-cor.1
 pub const BESIDE: &str = "These counters have the device, the interface, the priority and some of \
-     the time of the flow in common, by the clocks of their exporters. That proves no cause: neither \
-     that this flow made PFC frames come or go, nor that they did anything to it.";
+     the time of the flow in common, by the clocks of their exporters. Their readings are the closest \
+     ones that are kept, so what was counted between two of them can be of much more time than the \
+     flow had. That proves no cause: neither that this flow made PFC frames come or go, nor that they \
+     did anything to it.";
 
 /// What is known of an epoch's reports.
 // SEQ-7.11, SEQ-7.14, SEQ-7.16: a word for what was received, none for what a network did.

@@ -6,7 +6,7 @@
 //! A counter of which nothing arrived has no row.
 // PFC-op.1
 
-use observe::pfc::collect::Counter;
+use observe::pfc::collect::{Counter, Doubt};
 use observe::pfc::instance::InstanceId;
 use observe::pfc::interval::{Interval, Known, Reason, Sighting};
 use observe::pfc::record::FurtherScope;
@@ -305,7 +305,7 @@ fn counter(row: &Row<'_>, rules: &dyn Fn(SessionId) -> PfcRules) -> rusqlite::Re
         latest: sighting(unsigned(row, 9)?, unsigned(row, 10)?, row.get(11)?),
         readings: unsigned(row, 15)?,
         unbroken: unsigned(row, 18)?,
-        doubted: None,
+        doubted: Doubt::Nothing,
     };
     let received_ms = unsigned(row, 16)?;
     Ok(PfcRow {

@@ -45,6 +45,8 @@ pub struct Rules {
 pub struct PfcRules {
     /// Counters that are kept.
     pub counters_max: usize,
+    /// Octets of the further scope of one of them.
+    pub further_octets_max: usize,
     /// The most that any of them can count: the operator's word. Without it no interval is exact.
     // PFC-sem.2
     pub pace: Option<Pace>,
@@ -52,7 +54,8 @@ pub struct PfcRules {
 
 impl Default for PfcRules {
     fn default() -> Self {
-        Self { counters_max: pfc::collect::Limits::default().counters_max, pace: None }
+        let pfc::collect::Limits { counters_max, further_octets_max } = Default::default();
+        Self { counters_max, further_octets_max, pace: None }
     }
 }
 
@@ -60,7 +63,8 @@ impl PfcRules {
     /// The bounds.
     #[must_use]
     pub const fn limits(&self) -> pfc::collect::Limits {
-        pfc::collect::Limits { counters_max: self.counters_max }
+        let Self { counters_max, further_octets_max, .. } = *self;
+        pfc::collect::Limits { counters_max, further_octets_max }
     }
 }
 
@@ -89,6 +93,7 @@ impl Rules {
             "elementsLearnedMax": self.decoder.learned_max,
             "shorterLengths": self.lengths == Lengths::Agreed,
             "pfcCountersMax": self.pfc.counters_max,
+            "pfcScopeOctetsMax": self.pfc.further_octets_max,
             "pfcIncrementsPerSecondMax": self.pfc.pace.map(Pace::get),
             "pen": self.mapping.pen(),
             "elements": ids,
@@ -130,6 +135,8 @@ impl Rules {
             pfc: PfcRules {
                 // Sessions from before had no PFC counters.
                 counters_max: size("pfcCountersMax").unwrap_or(PfcRules::default().counters_max),
+                // Those from before had no such bound.
+                further_octets_max: size("pfcScopeOctetsMax").unwrap_or(usize::MAX),
                 pace: value
                     .get("pfcIncrementsPerSecondMax")
                     .and_then(Value::as_u64)

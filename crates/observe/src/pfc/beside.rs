@@ -53,7 +53,7 @@ impl Apart {
                 "no PFC counter of that interface and priority is stored for its time"
             }
             Self::NoReadings => {
-                "no two readings of the counter have any of the flow's time between them"
+                "no two readings of the counter that are kept have any of the flow's time between them"
             }
         }
     }

@@ -18,12 +18,14 @@ use super::{Reading, Scope};
 pub struct Limits {
     /// Counters that are kept at a time, over all domains.
     pub counters_max: usize,
+    /// Octets of the further scope of a counter, the names of its elements among them.
+    pub further_octets_max: usize,
 }
 
 impl Default for Limits {
     /// Room for 4096 ports of 8 priorities in 2 directions.
     fn default() -> Self {
-        Self { counters_max: 65_536 }
+        Self { counters_max: 65_536, further_octets_max: 256 }
     }
 }
 
@@ -47,12 +49,15 @@ pub enum Verdict {
 pub enum Rejection {
     /// There is no room for another counter.
     CountersFull,
+    /// Its further scope has more octets than are kept.
+    FurtherTooLong,
 }
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CountersFull => f.write_str("no room for another counter"),
+            Self::FurtherTooLong => f.write_str("more octets in its further scope than are kept"),
         }
     }
 }
@@ -72,15 +77,47 @@ pub struct Counter {
     /// said of two readings that did not follow each other needs all those between them.
     // PFC-sem.2
     pub unbroken: u64,
-    /// An instance of which something did not hold: it counted more than it can. Nothing is
-    /// believed of it any more in this session.
-    pub doubted: Option<u64>,
+    /// Of which instances nothing is believed any more in this session.
+    pub doubted: Doubt,
+}
+
+/// Instances of which something did not hold: they counted more than they can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Doubt {
+    /// None.
+    #[default]
+    Nothing,
+    /// This one.
+    Instance(u64),
+    /// All of them: who was wrong of two is not believed of a third.
+    Every,
+}
+
+impl Doubt {
+    /// Whether an instance is doubted.
+    fn of(self, instance: Option<u64>) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Instance(doubted) => instance == Some(doubted),
+            Self::Every => instance.is_some(),
+        }
+    }
+
+    /// With another one.
+    fn and(self, instance: Option<u64>) -> Self {
+        match (self, instance) {
+            (doubt, None) => doubt,
+            (Self::Nothing, Some(instance)) => Self::Instance(instance),
+            (Self::Instance(doubted), Some(instance)) if doubted == instance => self,
+            _ => Self::Every,
+        }
+    }
 }
 
 impl Counter {
     /// A counter with its first reading.
     fn new(further: FurtherScope, latest: Sighting) -> Self {
-        Self { further, earlier: None, latest, readings: 1, unbroken: 1, doubted: None }
+        Self { further, earlier: None, latest, readings: 1, unbroken: 1, doubted: Doubt::Nothing }
     }
 
     /// What was counted between the two latest readings.
@@ -94,13 +131,18 @@ impl Counter {
 
     /// Takes a reading of this counter.
     fn receive(&mut self, mut new: Sighting) -> Verdict {
-        if self.doubted.is_some() && self.doubted == new.known.instance {
+        if self.doubted.of(new.known.instance) {
             new.known = Known::default();
         }
         if self.latest == new {
             return Verdict::Repeated;
         }
         if is_earlier(&self.latest, &new) {
+            // It is ignored, but what it says can speak against what is known.
+            let interval = Interval::between(&new, &self.latest);
+            if interval == Interval::Unknown(Reason::TooMany) {
+                self.doubted = self.doubted.and(new.known.instance);
+            }
             return Verdict::Earlier;
         }
         let interval = Interval::between(&self.latest, &new);
@@ -111,7 +153,7 @@ impl Counter {
             Interval::Unknown(reason) => {
                 self.unbroken = self.readings;
                 if reason == Reason::TooMany {
-                    self.doubted = self.latest.known.instance;
+                    self.doubted = self.doubted.and(self.latest.known.instance);
                 }
             }
         }
@@ -180,6 +222,9 @@ impl Session {
         known: Known,
     ) -> (Option<usize>, Verdict) {
         let new = Sighting { reading, known };
+        if further.octets().len() > self.limits.further_octets_max {
+            return (None, Verdict::Rejected(Rejection::FurtherTooLong));
+        }
         let guessed = self.counters.get_mut(self.next);
         if let Some(counter) = guessed
             && counter.latest.reading.scope == reading.scope

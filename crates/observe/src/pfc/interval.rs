@@ -248,7 +248,8 @@ fn counted(earlier: &Sighting, later: &Sighting) -> Result<Frames, Reason> {
     // Neither a larger total says that there was no reset, nor a smaller one that there was.
     same(a.run, b.run, Reason::ResetUnknown, Reason::OtherRun)?;
     let elapsed_ms = elapsed(a.tick, b.tick)?;
-    let pace = a.pace.zip(b.pace).map(|(a, b)| a.max(b)).ok_or(Reason::PaceUnknown)?;
+    let pace = a.pace.zip(b.pace).map(|(a, b)| a.max(b));
+    let pace = pace.ok_or(if elapsed_ms == 0 { Reason::NotLater } else { Reason::PaceUnknown })?;
     let most = pace.increments_max(elapsed_ms);
     // Exactly 2^64 increments look like none.
     if most >= 1 << 64 {
@@ -257,6 +258,9 @@ fn counted(earlier: &Sighting, later: &Sighting) -> Result<Frames, Reason> {
     let count = later.reading.total.wrapping_sub(earlier.reading.total);
     if u128::from(count) > most {
         return Err(Reason::TooMany);
+    }
+    if elapsed_ms == 0 {
+        return Err(Reason::NotLater);
     }
     Ok(Frames { scope: later.reading.scope, count, elapsed_ms })
 }
@@ -274,7 +278,7 @@ fn elapsed(a: Option<Tick>, b: Option<Tick>) -> Result<u64, Reason> {
     if a.clock != b.clock {
         return Err(Reason::ClockStepped);
     }
-    b.ms.checked_sub(a.ms).filter(|elapsed| *elapsed > 0).ok_or(Reason::NotLater)
+    b.ms.checked_sub(a.ms).ok_or(Reason::NotLater)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate is an average; 53 bits of it are enough")]

@@ -1,7 +1,7 @@
 //! The collecting side: what is kept, what is refused, and what is never made up.
 
 use observe::pfc::collect::{Limits, Rejection, Session, Verdict};
-use observe::pfc::interval::{Interval, Known, Reason};
+use observe::pfc::interval::{Interval, Known, Reason, Sighting};
 use observe::pfc::record::{Binding, FurtherScope};
 use observe::pfc::{Direction, Priority, Reading, Scope};
 use wire::element::{DraftElement, ElementId, Mapping};
@@ -98,7 +98,7 @@ fn an_observation_time_that_goes_back_does_not_silence_a_counter() {
 
 #[test]
 fn a_full_session_refuses_new_counters_and_keeps_the_old_ones() {
-    let mut session = Session::new(Limits { counters_max: 2 });
+    let mut session = Session::new(Limits { counters_max: 2, ..Limits::default() });
     let at = |index, ms| {
         let priority = Priority::new(index).unwrap();
         (Reading { scope: Scope { priority, ..scope() }, time_ms: ms, total: ms }, known(ms))
@@ -218,4 +218,74 @@ fn two_line_cards_with_the_same_scope_otherwise_are_two_counters() {
     assert_eq!(verdicts, [First, First, Repeated, Repeated]);
     assert_eq!(session.len(), 2);
     assert_eq!(session.latest(scope(), &FurtherScope::default()), None);
+}
+
+/// A reading whose exporter calls the instance so.
+fn of(instance: u64, ms: u64, total: u64) -> Sighting {
+    let mut sighting = sighting(ms, total);
+    sighting.known.instance = Some(instance);
+    sighting
+}
+
+// PFC-sem.2
+#[test]
+fn of_who_was_wrong_about_two_instances_no_third_is_believed() {
+    let mut session = session();
+    let mut take = |instance, ms, total| {
+        let Sighting { reading, known } = of(instance, ms, total);
+        session.receive(reading, FurtherScope::default(), known)
+    };
+    let unknown = |reason| Verdict::Follows(Interval::Unknown(reason));
+    take(1, 1000, 0);
+    assert_eq!(take(1, 1001, 1 << 60), unknown(Reason::TooMany));
+    // Another one is believed, until it does the same.
+    assert_eq!(take(2, 2000, 0), unknown(Reason::InstanceReplaced));
+    assert!(matches!(take(2, 3000, 5), Verdict::Follows(Interval::Exact(_))));
+    assert_eq!(take(2, 3001, 1 << 60), unknown(Reason::TooMany));
+    for (instance, ms) in [1, 1, 2, 2, 3, 3].into_iter().zip(4000..) {
+        assert_eq!(take(instance, ms, 10), unknown(Reason::InstanceUnknown), "{instance}");
+    }
+}
+
+// PFC-sem.2
+#[test]
+fn a_total_that_falls_within_a_millisecond_speaks_against_its_instance() {
+    let mut session = session();
+    receive(&mut session, 1000, 5);
+    // A few more are no contradiction.
+    let not_later = Verdict::Follows(Interval::Unknown(Reason::NotLater));
+    assert_eq!(receive(&mut session, 1000, 6), not_later);
+    assert!(matches!(receive(&mut session, 2000, 7), Verdict::Follows(Interval::Exact(_))));
+    let unknown = |reason| Verdict::Follows(Interval::Unknown(reason));
+    assert_eq!(receive(&mut session, 2000, 0), unknown(Reason::TooMany));
+    assert_eq!(receive(&mut session, 3000, 1), unknown(Reason::InstanceUnknown));
+}
+
+// PFC-sem.2
+#[test]
+fn an_earlier_reading_that_cannot_be_speaks_against_its_instance() {
+    let mut session = session();
+    receive(&mut session, 1000, 1000);
+    // It can be, so it says nothing.
+    assert_eq!(receive(&mut session, 900, 999), Verdict::Earlier);
+    assert!(matches!(receive(&mut session, 2000, 1001), Verdict::Follows(Interval::Exact(_))));
+    assert_eq!(receive(&mut session, 1500, 2000), Verdict::Earlier);
+    let unknown = Verdict::Follows(Interval::Unknown(Reason::InstanceUnknown));
+    assert_eq!(receive(&mut session, 3000, 1002), unknown);
+    assert_eq!(receive(&mut session, 4000, 1003), unknown);
+}
+
+#[test]
+fn a_further_scope_that_is_too_long_is_refused_and_takes_no_room() {
+    let mut session = Session::new(Limits { further_octets_max: 12, ..Limits::default() });
+    let Sighting { reading, known } = sighting(0, 5);
+    let mut take =
+        |octets: usize| session.receive(reading, FurtherScope::from_octets(vec![1; octets]), known);
+    assert_eq!(take(11), Verdict::First);
+    assert_eq!(take(12), Verdict::First);
+    let rejected = Verdict::Rejected(Rejection::FurtherTooLong);
+    assert_eq!(take(13), rejected);
+    assert_eq!(session.len(), 2);
+    let words = "more octets in its further scope than are kept";
+    assert_eq!(Rejection::FurtherTooLong.to_string(), words);
 }

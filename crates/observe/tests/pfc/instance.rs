@@ -74,7 +74,9 @@ fn one_id_at_both_readings_makes_an_interval_exact_and_two_ids_do_not() {
     // A thousand a second, and what a cut-off millisecond hides.
     assert_eq!(count(at(id(9), 3000, 2000)), Ok((2001, 2000)));
     assert_eq!(count(at(id(9), 3000, 2001)), Err(Reason::TooMany));
-    assert_eq!(count(at(id(9), 1000, 4)), Err(Reason::NotLater));
+    assert_eq!(count(at(id(9), 1000, 0)), Err(Reason::NotLater));
+    assert_eq!(count(at(id(9), 1000, 1)), Err(Reason::TooMany));
+    assert_eq!(count(at(id(9), 999, 0)), Err(Reason::NotLater));
     let nobody_says = Sighting { known: id(9).known(3000, None), ..at(id(9), 3000, 4) };
     assert_eq!(count(nobody_says), Err(Reason::PaceUnknown));
 }

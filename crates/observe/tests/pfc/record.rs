@@ -142,7 +142,7 @@ fn without_a_reading_nothing_is_written() {
     let mut exporter = Exporter::new(Mapping::default(), 5, 99, 65535).unwrap();
     let mut out = Vec::new();
     exporter.readings(&qualified(Direction::Received), &[], 0, &mut out).unwrap();
-    assert_eq!(out, []);
+    assert!(out.is_empty());
 }
 
 fn draft(element: DraftElement) -> FieldSpec {

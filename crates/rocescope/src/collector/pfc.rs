@@ -58,6 +58,7 @@ impl Refused {
             Self::Template(_) => Refusal::PfcTemplate,
             Self::Field(_) => Refusal::PfcPriority,
             Self::Rejected(Rejection::CountersFull) => Refusal::PfcCountersFull,
+            Self::Rejected(Rejection::FurtherTooLong) => Refusal::PfcScopeTooLong,
             Self::Earlier => Refusal::PfcEarlier,
         }
     }

@@ -42,13 +42,15 @@ pub enum Refusal {
     PfcPriority,
     /// No room for another PFC counter.
     PfcCountersFull,
+    /// Its scope has more beside the draft's fields than is kept.
+    PfcScopeTooLong,
     /// It is from before the latest reading of its PFC counter.
     PfcEarlier,
 }
 
 impl Refusal {
     /// All of them, in the order of [`Refusal::index`].
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Stale,
         Self::Inconsistent,
         Self::KeyChanged,
@@ -66,6 +68,7 @@ impl Refusal {
         Self::PfcTemplate,
         Self::PfcPriority,
         Self::PfcCountersFull,
+        Self::PfcScopeTooLong,
         Self::PfcEarlier,
     ];
 
@@ -94,6 +97,7 @@ impl Refusal {
             Self::PfcTemplate => "pfcTemplateNotOfRecord",
             Self::PfcPriority => "pfcPriorityOutOfRange",
             Self::PfcCountersFull => "pfcCountersFull",
+            Self::PfcScopeTooLong => "pfcScopeTooLong",
             Self::PfcEarlier => "pfcEarlierReading",
         }
     }

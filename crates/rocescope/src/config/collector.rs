@@ -105,6 +105,7 @@ impl Collector {
         let bits_per_second = self.limits.pfc_link_gbps_max.saturating_mul(1_000_000_000);
         store::PfcRules {
             counters_max: size(self.limits.pfc_counters_max),
+            further_octets_max: size(self.limits.pfc_scope_octets_max),
             pace: observe::pfc::interval::Pace::of_link(bits_per_second),
         }
     }

@@ -67,6 +67,8 @@ pub enum Absent {
     Unanswered,
     /// The counters carry no time stamp, and are to be dated by it.
     NoTimeStamp,
+    /// Their time stamp is from later than now, so of another clock.
+    OtherClock,
     /// Nobody has read the counter since the last reading.
     Stale,
     /// Whoever reads the counters for the database is switched off.
@@ -86,13 +88,14 @@ pub enum Absent {
 
 impl Absent {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoPort,
         Self::NoCounter,
         Self::NoNumber,
         Self::DoubtfulZero,
         Self::Unanswered,
         Self::NoTimeStamp,
+        Self::OtherClock,
         Self::Stale,
         Self::Disabled,
         Self::ClearedOnRead,
@@ -111,6 +114,7 @@ impl Absent {
             Self::DoubtfulZero => "doubtful-zero",
             Self::Unanswered => "unanswered",
             Self::NoTimeStamp => "no-time-stamp",
+            Self::OtherClock => "other-clock",
             Self::Stale => "stale",
             Self::Disabled => "disabled",
             Self::ClearedOnRead => "cleared-on-read",
@@ -131,9 +135,17 @@ impl Absent {
                 "it is zero, which its driver also says of what it could not read"
             }
             Self::Unanswered => "the device did not answer",
-            Self::NoTimeStamp => "the counters carry no time stamp",
+            Self::NoTimeStamp => {
+                "the counters carry no time stamp, which is a number of nanoseconds"
+            }
+            Self::OtherClock => {
+                "their time stamp is from later than now: of another clock than the one that is \
+                 never set, CLOCK_MONOTONIC"
+            }
             Self::Stale => "the counter has not been read anew",
-            Self::Disabled => "the counters are not being read: their polling is disabled",
+            Self::Disabled => {
+                "nobody says that the counters are being read: their polling is not enabled"
+            }
             Self::ClearedOnRead => "the counters are cleared whenever they are read",
             Self::Unsettled => "the counters changed places while they were read",
             Self::Contradictory => "the number cannot be that of this counter",

@@ -216,6 +216,10 @@ impl Sonic {
             match directory.objects.get(&*port.name) {
                 Some(object) if is_object(object) => {
                     self.know(&port, object);
+                    if directory.absent == Some(Absent::ClearedOnRead) {
+                        // What it says from here on was reset in between.
+                        self.ports.remove(&port.name);
+                    }
                     match directory.absent {
                         Some(absent) => polled.push((port.name, Err(absent))),
                         None => names.push(port.name),
@@ -306,7 +310,7 @@ impl Known {
         let stamp_ns = number(stamp.ok_or(Absent::NoTimeStamp)?).ok_or(Absent::NoTimeStamp)?;
         let stamp_ms = stamp_ns / 1_000_000;
         // From the future: of another clock.
-        let age_ms = now.tick.ms.checked_sub(stamp_ms).ok_or(Absent::NoTimeStamp)?;
+        let age_ms = now.tick.ms.checked_sub(stamp_ms).ok_or(Absent::OtherClock)?;
         if age_ms > stale_ms_max || self.stamp_ns == Some(stamp_ns) {
             return Err(Absent::Stale);
         }
@@ -367,11 +371,11 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
 
 fn group_absent(group: &[Option<Vec<u8>>]) -> Option<Absent> {
     let value = |index: usize| group.get(index).and_then(Option::as_deref);
-    if value(0) != Some(ENABLED) {
-        return Some(Absent::Disabled);
+    // PFC-sem.1: also where nobody reads them now, somebody may have just before.
+    if value(1).is_some_and(|mode| mode.ends_with(b"READ_AND_CLEAR")) {
+        return Some(Absent::ClearedOnRead);
     }
-    let mode = value(1).unwrap_or(b"");
-    mode.ends_with(b"READ_AND_CLEAR").then_some(Absent::ClearedOnRead)
+    (value(0) != Some(ENABLED)).then_some(Absent::Disabled)
 }
 
 /// The objects of aggregates, by name.

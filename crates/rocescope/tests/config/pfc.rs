@@ -96,7 +96,9 @@ fn a_narrow_counter_needs_resets_that_show_and_polls_that_are_fast_enough() {
     let i40e = |keys: &str| ethtool(&format!("{keys}\n{ATTEST}")).replace("mlx5_core", "i40e");
     let said = errors(&i40e(""));
     assert_eq!(said.len(), 2);
-    assert!(said[0].contains("wide: a counter of 32 bits whose resets do not show"), "{said:?}");
+    let expected = "pfc.source[0].resets: wide: a counter of 32 bits whose resets do not show, \
+                    expected a sign that tells them from wraps: resets = \"shown\", where that is so";
+    assert!(said[0].ends_with(expected), "{said:?}");
     assert_eq!(errors(&i40e("resets = \"shown\"")), [""; 0]);
     // At 40 Gb/s, 32 bits go round in 61.8 seconds.
     let text = i40e("resets = \"shown\"\nspeed_gbps = 40");
@@ -106,6 +108,7 @@ fn a_narrow_counter_needs_resets_that_show_and_polls_that_are_fast_enough() {
         said[0].contains("polled every 62000 ms can wrap unseen, expected at most"),
         "{said:?}"
     );
+    assert!(said[0].contains("see pfc.poll_interval_ms, or a link that is slower"), "{said:?}");
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_legal() {
         ),
         (
             ethtool(ATTEST).replace("mlx5_core", "e1000"),
-            "a.toml:3: pfc.source[0].driver: \"e1000\", expected the driver of the ports: be2net, bnx2x",
+            "a.toml:3: pfc.source[0].driver: \"e1000\", expected the driver of the ports: bnxt_en, cxgb4, hinic",
         ),
         (
             ethtool(ATTEST).replace("mlx5_core", "ixgbe"),
@@ -233,19 +236,23 @@ fn check_tells_on_whose_word_each_counter_is_exported() {
     let text = format!(
         "[pfc]\ninstance_ids = true\n{}{}[[pfc.classes]]\nsince = 1970-01-01T00:00:10Z\n\
          device = \"leaf1\"\npriorities = [0, 3]\n",
-        ethtool(ATTEST),
+        ethtool(&format!("resets = \"shown\"\n{ATTEST}")),
         sonic(&format!("point = 3\ndirections = [\"transmitted\"]\n{ATTEST}")),
     );
     fs::write(&path, text).expect("written");
     let plan = check(&path).expect("a plan").to_string();
     for line in [
-        "PFC         counters, read every 1000 ms, with pfcCounterInstanceId, an element of ours",
+        "PFC         counters, read every 1000 ms",
+        "    resets: the operator says that they show, so records carry pfcCounterInstanceId, an \
+         element of ours",
+        "    warning: nobody says that resets show (resets = \"shown\"), so its records carry no \
+         pfcCounterInstanceId and no interval is exact",
         "    port ens1 by its source's own number",
         "    received: the source states physical-interface vector-index wide",
         "    received: the operator attests before-processing confirmed-emission every-frame \
          each-set-bit only-valid time-of-reading starts-at-zero",
         "    every port that it has, by its own number",
-        "  since 10000 ms traffic classes of leaf1 have priorities 0 3",
+        "  since 1970-01-01T00:00:10Z traffic classes of leaf1 have priorities 0 3",
         "limits      keys of [pfc]",
     ] {
         assert!(plan.lines().any(|found| found == line), "no line\n{line}\nin\n{plan}");
@@ -253,4 +260,54 @@ fn check_tells_on_whose_word_each_counter_is_exported() {
     assert!(plan.contains("the SONiC database at /run/redis.sock, observation point 3"), "{plan}");
     assert!(plan.contains("shown only while PFC is enabled"), "{plan}");
     fs::remove_file(path).expect("removed");
+}
+
+// PFC-id.1
+#[test]
+fn two_sources_that_export_under_one_scope_are_refused_with_both_places() {
+    let port = |name: &str, interface: &str| {
+        format!("[[pfc.source.port]]\nname = \"{name}\"\n{interface}\n")
+    };
+    let first = format!("{}{}", sonic(ATTEST), port("Ethernet12", ""));
+    let of = |keys: &str, port: &str| {
+        format!("[observation]\npoint = 9\n{first}{}{port}", sonic(&format!("{keys}\n{ATTEST}")))
+    };
+    let expected = "pfc.source[1].port: up as interface 13 at observation point 9, which Ethernet12 \
+                    of pfc.source[0] on line 3 is as well, expected one of them: give one another \
+                    interface, or its source another point";
+    let up = port("up", "interface = 13");
+    for text in [of("", &up), of("point = 9", &up)] {
+        let said = errors(&text);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].ends_with(expected), "{said:?}");
+    }
+    // The same port in two sources, and another kind of source.
+    assert_eq!(errors(&of("", &port("Ethernet12", ""))).len(), 1);
+    let text =
+        format!("{first}{}", ethtool(ATTEST).replace("\"ens1\"", "\"ens1\"\ninterface = 13"));
+    assert_eq!(errors(&text).len(), 1);
+    // Another point, another number, or another direction each.
+    assert_eq!(errors(&of("point = 10", &up)), [""; 0]);
+    assert_eq!(errors(&of("", &port("up", "interface = 14"))), [""; 0]);
+    let apart = of("directions = [\"received\"]", &up).replacen(
+        "kind = \"sonic\"",
+        "kind = \"sonic\"\ndirections = [\"transmitted\"]",
+        1,
+    );
+    assert_eq!(errors(&apart), [""; 0]);
+}
+
+// PFC-id.1
+#[test]
+fn check_warns_of_sources_whose_numbers_show_only_later() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("check_pfc_two.toml");
+    let warned = |second: &str| {
+        fs::write(&path, format!("{}{second}", sonic(ATTEST))).expect("written");
+        let plan = check(&path).expect("a plan").to_string();
+        plan.contains("  warning: pfc.source[0] and pfc.source[1] have one observation point: ")
+    };
+    assert!(warned(&sonic(ATTEST)));
+    assert!(warned(&ethtool(ATTEST)));
+    assert!(!warned(&sonic(&format!("point = 3\n{ATTEST}"))));
+    fs::remove_file(&path).expect("removed");
 }

@@ -1,6 +1,6 @@
 //! PFC counters: what is kept of them, how they are found, and what goes.
 
-use observe::pfc::collect::Counter;
+use observe::pfc::collect::{Counter, Doubt};
 use observe::pfc::instance::InstanceId;
 use observe::pfc::interval::{Interval, Known, Pace, Reason, Sighting};
 use observe::pfc::record::FurtherScope;
@@ -37,7 +37,7 @@ fn state(session: SessionId, number: u64, sightings: &[Sighting], received_ms: u
         latest: *sightings.last().unwrap(),
         readings: sightings.len() as u64,
         unbroken: 1,
-        doubted: None,
+        doubted: Doubt::Nothing,
     };
     PfcState { session, number, counter, received_ms }
 }

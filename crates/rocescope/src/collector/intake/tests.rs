@@ -138,7 +138,7 @@ fn an_epoch_is_active_until_its_final_report_and_complete_with_it() {
     let out = taken(&mut intake, rest, 10);
     assert_eq!(epochs(&out.changes), [(1, 1, 3, Outcome::Complete)]);
     assert_eq!(out.notes, [""; 0]);
-    assert_eq!((intake.counts().accepted, intake.counts().refused), (3, [0; 18]));
+    assert_eq!((intake.counts().accepted, intake.counts().refused), (3, [0; Refusal::ALL.len()]));
     // What was told is not told again.
     let end = ended(intake, 20);
     let closed = Change::SessionClosed { session: SESSION, closed_ms: 20, reason: "over".into() };

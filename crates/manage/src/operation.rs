@@ -11,7 +11,7 @@ use crate::error::{OperationError, Tag};
 use crate::operational::Datastore;
 use crate::read::Encoding;
 use crate::schema::{Definition, Schema};
-use crate::select::{Which, which};
+use crate::select::{Defaults, Which, which};
 use crate::tree::Node;
 use crate::xml::Element;
 
@@ -31,6 +31,16 @@ impl Store {
             "ietf-datastores:operational" => Some(Self::Operational),
             "ietf-datastores:running" => Some(Self::Running),
             _ => None,
+        }
+    }
+
+    /// The mode in which values that are defaults are shown. In the operational datastore there are
+    /// values in use and no others, so that of every mode but `trim` is the same (RFC 8526, section 3.1.1.2;
+    /// RFC 8527, section 3.2.1): a default in a module is no observation.
+    pub const fn shown(self, mode: Defaults) -> Defaults {
+        match (self, mode) {
+            (Self::Operational, Defaults::All) => Defaults::Explicit,
+            (_, mode) => mode,
         }
     }
 }

@@ -41,8 +41,21 @@ impl Done {
 pub(super) fn call(request: &Request<'_>, world: &World<'_>) -> Result<Done, OperationError> {
     let operation = request.operation;
     let schema = request.view.schema;
-    let module = schema.module_of(operation.namespace.as_deref().unwrap_or_default());
+    let namespace = operation.namespace.as_deref().unwrap_or_default();
+    let module = schema.module_of(namespace);
     let unknown = || {
+        let mut named = schema.rpcs().iter().filter(|known| known.name == operation.name);
+        // Of a module that has nothing to do with it, or of none.
+        if let Some(known) = named.next().filter(|known| *known.module.namespace != *namespace) {
+            return OperationError::protocol(
+                Tag::UnknownNamespace,
+                format!(
+                    "operation {} of namespace {namespace:?}, expected {:?}",
+                    operation.name, known.module.namespace
+                ),
+            )
+            .with(Info::Namespace(namespace.into(), operation.name.clone()));
+        }
         OperationError::protocol(
             Tag::OperationNotSupported,
             format!("operation {}, which this server does not have", operation.name),
@@ -106,7 +119,7 @@ fn get(request: &Request<'_>, store: Store) -> Result<Done, OperationError> {
         .transpose()?;
     let defaults = mode(request, WITH_DEFAULTS)?;
     let nodes = selected(request, store, filter.as_ref(), None)?;
-    Ok(data(request, NETCONF, shown(request, nodes, defaults)?))
+    Ok(data(request, NETCONF, shown(request, nodes, store.shown(defaults))?))
 }
 
 /// `get-config` (RFC 6241, section 7.1), of the one datastore that is configured.
@@ -154,19 +167,28 @@ fn get_data(request: &Request<'_>) -> Result<Done, OperationError> {
         Some(_) => nodes = select::which(nodes, Which::Nonconfig),
         None => {}
     }
-    nodes = shown(request, nodes, defaults)?;
+    nodes = shown(request, nodes, store.shown(defaults))?;
     Ok(data(request, NMDA, nodes))
 }
 
 /// `get-schema` (RFC 6022, section 3.1).
 fn get_schema(request: &Request<'_>) -> Result<Done, OperationError> {
-    let input = request.view.schema.read_rpc(request.text).map_err(invalid)?;
-    let identifier = input.leaf("identifier").ok_or_else(|| missing("identifier"))?;
-    let version = input.leaf("version").unwrap_or_default();
-    let format = input.leaf("format").unwrap_or("ietf-netconf-monitoring:yang");
+    let leaf = |name: &str| {
+        let mut found = request.operation.children.iter().filter(|child| *child.name == *name);
+        match (found.next(), found.next()) {
+            (found, None) => Ok(found),
+            (_, Some(_)) => Err(OperationError::protocol(
+                Tag::InvalidValue,
+                format!("element {name} twice, expected it once"),
+            )
+            .with(Info::Element(name.into()))),
+        }
+    };
+    let identifier = leaf("identifier")?.ok_or_else(|| missing("identifier"))?.trimmed();
+    let version = leaf("version")?.map(Element::trimmed).unwrap_or_default();
     let no = |message: String| OperationError::application(Tag::InvalidValue, message);
-    if format != "ietf-netconf-monitoring:yang" {
-        return Err(no(format!("format {format}, expected yang")));
+    if let Some(format) = leaf("format")?.filter(|format| !is_yang(request, format)) {
+        return Err(no(format!("format {}, expected yang", format.trimmed())));
     }
     let found = request.view.schema.modules().iter().find(|module| {
         *module.name == *identifier && (version.is_empty() || *module.revision == *version)
@@ -179,6 +201,18 @@ fn get_schema(request: &Request<'_>) -> Result<Done, OperationError> {
     xml::text(&mut out, text);
     out.push_str("</data>");
     Ok(Done::data(out))
+}
+
+/// Whether a format is YANG. Without a prefix it is, whatever the default namespace: clients send
+/// the word alone, as RFC 6022 writes it.
+fn is_yang(request: &Request<'_>, format: &Element) -> bool {
+    let Some((prefix, name)) = format.trimmed().split_once(':') else {
+        return format.trimmed() == "yang";
+    };
+    let around = [format, request.operation, request.rpc];
+    let mut declared = around.iter().flat_map(|element| &element.declared);
+    let namespace = declared.find(|(found, _)| **found == *prefix).map(|(_, namespace)| namespace);
+    name == "yang" && namespace.is_some_and(|namespace| **namespace == *MONITORING)
 }
 
 /// `kill-session` (RFC 6241, section 7.9).

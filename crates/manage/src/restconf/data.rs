@@ -36,16 +36,27 @@ pub(super) fn read(
     let (top, seen_whole) =
         service.view.top_of(store, |definition| first.is_none_or(|first| first.is(definition)));
     let top = if path.0.is_empty() { top } else { path.only(top) };
-    let top = select::defaults(schema, top, parameters.defaults)
+    let top = select::defaults(schema, top, store.shown(parameters.defaults))
         .map_err(|error| Refused::bad(error.to_string()))?;
     let body = if path.0.is_empty() {
         whole(service, top, &parameters, fields.as_ref(), encoding)
     } else {
-        let found = path.find(&top).cloned();
-        let node = found
-            .and_then(|node| of_kind(node, parameters.which))
-            .ok_or_else(|| Refused::absent(format!("{path}, which is not there")))?;
-        one(service, node, &parameters, fields.as_ref(), encoding)
+        let nodes = path.find_all(&top).into_iter().cloned();
+        let nodes: Vec<Node> =
+            nodes.filter_map(|node| of_kind(node, parameters.which)).collect();
+        match nodes.len() {
+            0 => return Err(Refused::absent(format!("{path}, which is not there"))),
+            1 => {}
+            // RFC 8040, section 4.3
+            entries if encoding == Encoding::Xml => {
+                return Err(Refused::bad(format!(
+                    "{path}, which has {entries} entries, expected one in XML: {}, or JSON",
+                    path.naming()
+                )));
+            }
+            _ => {}
+        }
+        these(service, nodes, &parameters, fields.as_ref(), encoding)
     };
     let response = Response::text(200, media::name(encoding), body);
     Ok(validated(service, request, response, seen_whole))
@@ -66,17 +77,17 @@ fn of_kind(node: Node, which: Which) -> Option<Node> {
     kept.pop().or_else(|| (!terminal).then(|| Node::inner(definition, keys)))
 }
 
-fn one(
+/// One node, or entries of one list.
+fn these(
     service: &Service<'_>,
-    mut node: Node,
+    mut nodes: Vec<Node>,
     parameters: &Parameters<'_>,
     fields: Option<&Fields>,
     encoding: Encoding,
 ) -> String {
     if let Some(fields) = fields {
-        node = fields.of(node);
+        nodes = nodes.into_iter().map(|node| fields.of(node)).collect();
     }
-    let mut nodes = vec![node];
     if let Some(levels) = parameters.depth {
         nodes = select::depth(nodes, levels);
     }

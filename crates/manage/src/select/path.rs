@@ -17,7 +17,8 @@ pub struct Step {
     pub keys: Vec<Box<str>>,
 }
 
-/// The way from the root of a datastore to a node; empty for the root.
+/// The way from the root of a datastore to a node; empty for the root. Its last step may leave the
+/// keys of a list out, and then leads to every entry.
 #[derive(Clone, Debug, Default)]
 pub struct Path(pub Vec<Step>);
 
@@ -51,7 +52,8 @@ impl Path {
         if raw.is_empty() {
             return Ok(Self(steps));
         }
-        for segment in raw.split('/') {
+        let mut segments = raw.split('/').peekable();
+        while let Some(segment) = segments.next() {
             let (name, keys) = match segment.split_once('=') {
                 Some((name, keys)) => (name, Some(keys)),
                 None => (segment, None),
@@ -75,19 +77,31 @@ impl Path {
             let keys = keys
                 .map(|keys| keys.split(',').map(percent_decoded).collect::<Result<Vec<_>, _>>())
                 .transpose()?;
-            steps.push(Step { definition, keys: checked(definition, keys)? });
+            let last = segments.peek().is_none();
+            steps.push(Step { definition, keys: checked(definition, keys, last)? });
         }
         Ok(Self(steps))
     }
 
-    /// The node that it leads to, among top-level nodes.
+    /// The node that it leads to, among top-level nodes; of several the first.
     pub fn find<'a>(&self, top: &'a [Node]) -> Option<&'a Node> {
-        let (first, rest) = self.0.split_first()?;
-        let mut node = first.among(top)?;
-        for step in rest {
-            node = step.among(node.children())?;
+        self.find_all(top).into_iter().next()
+    }
+
+    /// The nodes that it leads to, among top-level nodes.
+    pub fn find_all<'a>(&self, top: &'a [Node]) -> Vec<&'a Node> {
+        let Some((last, around)) = self.0.split_last() else { return Vec::new() };
+        let mut among = top;
+        for step in around {
+            let Some(node) = among.iter().find(|node| step.is(node)) else { return Vec::new() };
+            among = node.children();
         }
-        Some(node)
+        among.iter().filter(|node| last.is(node)).collect()
+    }
+
+    /// How one entry of the list that it leads to is named.
+    pub fn naming(&self) -> String {
+        self.0.last().map_or_else(String::new, |step| naming(step.definition))
     }
 
     /// What is left of top-level nodes when only this one, with all that is in it, and what is around
@@ -99,10 +113,11 @@ impl Path {
 
 fn only(steps: &[Step], nodes: Vec<Node>) -> Vec<Node> {
     let Some((step, rest)) = steps.split_first() else { return nodes };
-    let Some(mut node) = nodes.into_iter().find(|node| step.is(node)) else { return Vec::new() };
+    let mut found = nodes.into_iter().filter(|node| step.is(node));
     if rest.is_empty() {
-        return vec![node];
+        return found.collect();
     }
+    let Some(mut node) = found.next() else { return Vec::new() };
     let Content::Inner(children) = &mut node.content else { return Vec::new() };
     let keys = node.definition.keys();
     let (mut kept, others): (Vec<Node>, Vec<Node>) = std::mem::take(children)
@@ -159,9 +174,21 @@ pub fn percent_encode(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     Ok(())
 }
 
+/// How an entry of a list, or a value of a leaf-list, is named.
+fn naming(definition: &Definition) -> String {
+    let keys = definition.keys();
+    let values: Vec<String> = keys.iter().map(|key| key.to_uppercase()).collect();
+    match &definition.kind {
+        Kind::LeafList(_) => format!("{}=VALUE", definition.name),
+        _ if values.is_empty() => "which have no key".into(),
+        _ => format!("{}={}", definition.name, values.join(",")),
+    }
+}
+
 fn checked(
     definition: &'static Definition,
     keys: Option<Vec<Box<str>>>,
+    last: bool,
 ) -> Result<Vec<Box<str>>, PathFault> {
     let expected = match &definition.kind {
         Kind::List { keys } => keys.len(),
@@ -169,9 +196,10 @@ fn checked(
         _ => 0,
     };
     match keys {
-        None if expected == 0 => Ok(Vec::new()),
+        None if expected == 0 || last => Ok(Vec::new()),
         None => Err(PathFault::Syntax(format!(
-            "{definition} without the {expected} values that name one of its entries"
+            "{definition} on the way without its key, expected {}",
+            naming(definition)
         ))),
         Some(_) if expected == 0 => {
             Err(PathFault::Syntax(format!("{definition} with a key, which it does not have")))
@@ -185,15 +213,12 @@ fn checked(
 }
 
 impl Step {
-    fn among<'a>(&self, nodes: &'a [Node]) -> Option<&'a Node> {
-        nodes.iter().find(|node| self.is(node))
-    }
-
-    /// Whether a node is the one.
+    /// Whether a node is the one, or one of those where no key is named.
     pub fn is(&self, node: &Node) -> bool {
         self.definition.is(node.definition)
             && match &node.content {
                 Content::Value(value) => self.keys.first().is_none_or(|key| key == value),
+                _ if self.keys.is_empty() => true,
                 _ => {
                     node.key_values().count() == self.keys.len()
                         && node

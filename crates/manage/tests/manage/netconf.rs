@@ -349,11 +349,14 @@ fn get_data_cuts_to_what_was_asked_for() {
             && !running.contains("denied-operations"),
         "{running}"
     );
-    let defaults = ask(
-        "operational",
-        "<subtree-filter><if:interfaces/></subtree-filter><with-defaults>report-all</with-defaults>",
-    );
-    assert!(defaults.contains("<enabled>true</enabled>"), "{defaults}");
+    // A default of the module is nothing that was observed (RFC 8526, section 3.1.1.2).
+    let interfaces = "<subtree-filter><if:interfaces/></subtree-filter>";
+    let plain = ask("operational", interfaces);
+    assert!(plain.contains("oper-status") && !plain.contains("enabled"), "{plain}");
+    for mode in ["explicit", "report-all"] {
+        let asked = format!("{interfaces}<with-defaults>{mode}</with-defaults>");
+        assert_eq!(ask("operational", &asked), plain, "{mode}");
+    }
     assert_eq!(tag(&ask("candidate", "")), "invalid-value");
     assert_eq!(tag(&ask("operational", "<max-depth>0</max-depth>")), "invalid-value");
     assert_eq!(tag(&ask("operational", "<xpath-filter>/y:a</xpath-filter>")), "invalid-value");
@@ -394,7 +397,8 @@ fn each_fault_has_its_word_and_the_session_goes_on() {
             "operation-not-supported",
         ),
         ("<nothing/>", "operation-not-supported"),
-        ("<get xmlns='urn:nothing'/>", "operation-not-supported"),
+        ("<get xmlns='urn:nothing'/>", "unknown-namespace"),
+        ("<get xmlns=''/>", "unknown-namespace"),
         ("<get><colour/></get>", "unknown-element"),
         ("<get><filter xmlns='urn:nothing'/></get>", "unknown-namespace"),
         ("<get><filter type='colour'/></get>", "bad-attribute"),
@@ -452,6 +456,30 @@ fn modules_are_given_as_they_are() {
         let text = schema().module("ietf-pfc-queue-telemetry").and_then(|module| module.text);
         assert_eq!(Some(&*root.children[0].text), text);
     }
+}
+
+#[test]
+fn a_format_may_be_the_word_alone_or_a_name_of_the_module() {
+    let of = "urn:ietf:params:xml:ns:yang:ietf-netconf-monitoring";
+    let mut client = Client::new("alice", &["1.1"]);
+    // As ncclient sends it: every element has a prefix, the value has none.
+    let mut ask = |format: &str, declared: &str| {
+        client.rpc(&format!(
+            "<n:get-schema xmlns:n='{of}' {declared}><n:identifier>ietf-interfaces</n:identifier>\
+             <n:format>{format}</n:format></n:get-schema>"
+        ))
+    };
+    assert!(ask("yang", "").contains("module ietf-interfaces"));
+    assert!(ask("n:yang", "").contains("module ietf-interfaces"));
+    assert!(ask("m:yang", &format!("xmlns:m='{of}'")).contains("module ietf-interfaces"));
+    for (format, declared) in
+        [("yin", ""), ("n:yin", ""), ("m:yang", ""), ("m:yang", "xmlns:m='urn:nothing'"), ("", "")]
+    {
+        assert_eq!(tag(&ask(format, declared)), "invalid-value", "{format}");
+    }
+    let twice = "<identifier>ietf-interfaces</identifier>".repeat(2);
+    let reply = client.rpc(&format!("<get-schema xmlns='{of}'>{twice}</get-schema>"));
+    assert_eq!(tag(&reply), "invalid-value");
 }
 
 #[test]

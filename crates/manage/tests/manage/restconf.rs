@@ -179,6 +179,49 @@ fn every_uint64_is_a_string_and_small_numbers_are_not() {
     assert!(row["mapped-priority"][0].is_u64());
 }
 
+// RFC 8040, sections 3.5.3.1 and 4.3.
+#[test]
+fn a_list_without_keys_is_every_entry_that_may_be_read() {
+    let ids = |found: &serde_json::Value| -> Vec<String> {
+        let entries = found["ietf-pfc-queue-telemetry:queue"].as_array().expect("an array");
+        entries.iter().map(|entry| entry["queue-id"].as_str().expect("text").into()).collect()
+    };
+    assert_eq!(ids(&json_of(QUEUES)), ["a,b\"'<&%2F\u{e9}", "q3"]);
+    let keys = json_of(&format!("{QUEUES}?depth=1"));
+    assert_eq!((ids(&keys).len(), keys["ietf-pfc-queue-telemetry:queue"][0].as_object().map(|e| e.len())), (2, Some(1)));
+    let some = json_of(&format!("{QUEUES}?fields=quality"));
+    assert_eq!(some["ietf-pfc-queue-telemetry:queue"][1]["quality"], "sampled");
+    assert!(some["ietf-pfc-queue-telemetry:queue"][1]["backlog-ns"].is_null());
+    let values = json_of(&format!("{QUEUES}=q3/mapped-priority"));
+    assert_eq!(values, serde_json::json!({"ietf-pfc-queue-telemetry:mapped-priority": [3, 4]}));
+    assert_eq!(
+        json_of(&format!("{QUEUES}=q3/mapped-priority=4")),
+        serde_json::json!({"ietf-pfc-queue-telemetry:mapped-priority": [4]})
+    );
+    // In XML there is one element or an error.
+    let xml = |path: &str| {
+        ask(&Request {
+            method: "GET",
+            path,
+            accept: Some("application/yang-data+xml"),
+            ..Request::default()
+        })
+    };
+    let many = xml(QUEUES);
+    assert_eq!(many.status, 400);
+    let said = body(&many);
+    assert!(said.contains("2 entries") && said.contains("queue=QUEUE-ID"), "{said}");
+    assert!(said.contains("<error-tag>invalid-value</error-tag>"), "{said}");
+    let other = QUEUES.replace("Ethernet1%2F1", "Ethernet1%2F2");
+    let one = xml(&other);
+    assert_eq!(one.status, 200, "{}", body(&one));
+    assert!(body(&one).starts_with("<queue xmlns="), "{}", body(&one));
+    // Nothing of it there, or nothing that may be read: it is not there.
+    assert_eq!(get(&other.replace("Ethernet1%2F2", "nothing")).status, 404);
+    let request = Request { method: "GET", path: QUEUES, ..Request::default() };
+    assert_eq!(ask_as("mallory", &request, Duration::ZERO).status, 404);
+}
+
 #[test]
 fn what_is_not_there_and_what_is_no_name_differ() {
     for (path, status) in [
@@ -188,7 +231,7 @@ fn what_is_not_there_and_what_is_no_name_differ() {
         (format!("{QUEUES}=a,b"), 400),
         (format!("{QUEUES}=%zz"), 400),
         (format!("{QUEUES}=%ff"), 400),
-        (QUEUES.to_owned(), 400),
+        (format!("{QUEUES}/quality"), 400),
         ("/restconf/data/interfaces".to_owned(), 400),
         ("/restconf/data/".to_owned(), 200),
         ("/restconf/colour".to_owned(), 404),
@@ -223,7 +266,10 @@ fn parameters_are_known_once_and_in_range() {
     assert_eq!(keys("depth=1"), "name");
     assert_eq!(keys("fields=type"), "name type");
     assert_eq!(keys("content=config"), "name type");
-    assert_eq!(keys("content=config&with-defaults=report-all"), "enabled name type");
+    // A default of the module is nothing that was observed (RFC 8527, section 3.2.1).
+    for mode in ["explicit", "report-all", "trim"] {
+        assert_eq!(keys(&format!("content=config&with-defaults={mode}")), "name type", "{mode}");
+    }
     assert!(
         !keys("content=nonconfig&depth=2").contains("type "),
         "{}",

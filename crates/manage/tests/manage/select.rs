@@ -30,7 +30,7 @@ fn keys_are_split_before_they_are_decoded() {
     for bad in [
         "interfaces",
         "ietf-interfaces:interfaces/",
-        "ietf-interfaces:interfaces/interface",
+        "ietf-interfaces:interfaces/interface/name",
         "ietf-interfaces:interfaces/interface=a,b",
         "ietf-interfaces:interfaces/interface=%zz",
         "ietf-interfaces:interfaces/interface=%2",

@@ -8,8 +8,10 @@
 // QUE-sec.1
 
 mod path;
+mod reach;
 
 pub use path::{PathError, Pattern};
+pub use reach::Idle;
 
 use crate::schema::{Definition, Schema};
 use crate::tree::{Builder, Content, Node};
@@ -120,22 +122,44 @@ impl Default for Policy {
 /// (RFC 8341, section 3.2.4, of `close-session`).
 const FOR_EVERYBODY: &[(&str, &str)] = &[("ietf-netconf", "close-session")];
 
+impl Rule {
+    /// The operations that this rule permits without naming them, and with which somebody ends what
+    /// is not their own.
+    pub fn ends_others(&self, schema: &'static Schema) -> Vec<&'static str> {
+        let unnamed = matches!(self.subject, Subject::All | Subject::Rpc(None));
+        if !unnamed || !self.exec || self.action == Action::Deny {
+            return Vec::new();
+        }
+        let ends = |operation: &&Definition| {
+            operation.default_deny && operation.name.starts_with("kill-") && about(self, operation)
+        };
+        schema.rpcs().iter().filter(ends).map(|operation| &*operation.name).collect()
+    }
+}
+
 impl Policy {
+    /// Whether a list is for a user.
+    pub fn is_for(&self, list: &RuleList, user: &str) -> bool {
+        list.groups.iter().any(|group| self.is_in(group, user))
+    }
+
     /// What a user may do.
     pub fn access<'a>(&'a self, user: &str) -> Access<'a> {
-        let is_in = |name: &str| {
-            name == "*"
-                || self.groups.iter().any(|group| {
-                    *group.name == *name && group.users.iter().any(|member| **member == *user)
-                })
-        };
         let rules = self
             .lists
             .iter()
-            .filter(|list| list.groups.iter().any(|group| is_in(group)))
+            .filter(|list| self.is_for(list, user))
             .flat_map(|list| &list.rules)
             .collect();
         Access { policy: self, rules }
+    }
+
+    /// Whether a user is in a group of this name.
+    fn is_in(&self, group: &str, user: &str) -> bool {
+        group == "*"
+            || self.groups.iter().any(|found| {
+                *found.name == *group && found.users.iter().any(|member| **member == *user)
+            })
     }
 
     /// `ietf-netconf-acm:nacm`: this policy as data.

@@ -13,10 +13,11 @@ pub struct Pattern {
     written: Box<str>,
 }
 
+/// A node on the way, with those of its keys that are named.
 #[derive(Clone, Debug)]
-struct Step {
-    definition: &'static Definition,
-    keys: Vec<Key>,
+pub(super) struct Step {
+    pub definition: &'static Definition,
+    pub keys: Vec<Key>,
 }
 
 /// Two that are written alike are the same.
@@ -100,6 +101,57 @@ impl Pattern {
             return Err(PathError("an empty path, expected /module:node".into()));
         }
         Ok(Self { steps, written: text.into() })
+    }
+
+    /// The nodes on its way.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Whether the node at the end of a way is this one or in it: certainly, for some of the entries
+    /// that the way leaves open, or not (none).
+    pub(super) fn fits(&self, way: &[Step]) -> Option<bool> {
+        let mut sure = true;
+        for (nth, step) in self.steps.iter().enumerate() {
+            let here = way.get(nth).filter(|here| here.definition.is(step.definition))?;
+            for (key, value) in &step.keys {
+                match here.keys.iter().find(|(name, _)| name == key) {
+                    Some((_, found)) if found == value => {}
+                    Some(_) => return None,
+                    None => sure = false,
+                }
+            }
+        }
+        Some(sure)
+    }
+
+    /// A way as it is written.
+    pub(super) fn written(way: &[Step]) -> String {
+        let mut out = String::new();
+        let mut within = None;
+        for Step { definition, keys } in way {
+            let module = &*definition.module.name;
+            out.push('/');
+            if within.replace(module) != Some(module) {
+                out.push_str(module);
+                out.push(':');
+            }
+            out.push_str(&definition.name);
+            for (key, value) in keys {
+                let quote = if value.contains('\'') { '"' } else { '\'' };
+                out.push_str(&format!("[{key}={quote}{value}{quote}]"));
+            }
+        }
+        out
+    }
+
+    /// Whether a node of this module is at its end or below.
+    pub fn reaches(&self, module: &str) -> bool {
+        fn any(definition: &Definition, module: &str) -> bool {
+            *definition.module.name == *module
+                || definition.children.iter().any(|child| any(child, module))
+        }
+        self.steps.last().is_none_or(|step| any(step.definition, module))
     }
 
     /// Whether the last node of a path is this one or in it.

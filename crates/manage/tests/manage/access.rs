@@ -142,3 +142,111 @@ fn a_path_that_the_modules_do_not_have_is_refused() {
         assert!(Pattern::read(schema(), bad).is_err(), "{bad:?}");
     }
 }
+
+/// For each rule why it does nothing for alice, in a line.
+fn idle(rules: Vec<Rule>) -> Vec<String> {
+    let policy = policy(rules);
+    let list = &policy.lists[0];
+    let of = |rule| {
+        let found = policy.idle(schema(), list, rule, ["alice", "bob"]);
+        assert!(found.iter().all(|(user, _)| *user == "alice"), "{found:?}");
+        found.first().map_or_else(String::new, |(_, idle)| idle.to_string())
+    };
+    list.rules.iter().map(of).collect()
+}
+
+const QUEUE: &str = "/ietf-interfaces:interfaces/interface[name='Ethernet1/2']/\
+                     ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue";
+
+// QUE-sec.1
+#[test]
+fn a_rule_that_permits_what_nobody_reaches_is_told() {
+    let one = || rule("queue", data(&format!("{QUEUE}[queue-id='3']")), Action::Permit);
+    assert_eq!(
+        idle(vec![one()]),
+        ["permits nothing: /ietf-interfaces:interfaces above it may not be read"]
+    );
+    // Each of these is needed, and together they do something.
+    let port = "/ietf-interfaces:interfaces/interface";
+    let all = || {
+        vec![
+            one(),
+            rule("other queues", data(QUEUE), Action::Deny),
+            rule("port", data(&format!("{port}[name='Ethernet1/2']")), Action::Permit),
+            rule("other ports", data(port), Action::Deny),
+            rule("around", data("/ietf-interfaces:interfaces"), Action::Permit),
+        ]
+    };
+    assert_eq!(idle(all()), [""; 5]);
+    let without = |nth: usize| {
+        let mut rules = all();
+        rules.remove(nth);
+        idle(rules)
+    };
+    assert_eq!(without(4)[0], "permits nothing: /ietf-interfaces:interfaces above it may not be read");
+    assert_eq!(
+        without(2)[0],
+        "permits nothing: /ietf-interfaces:interfaces/interface[name='Ethernet1/2'] above it may \
+         not be read"
+    );
+    // A key that is denied hides its entry.
+    let mut rules = all();
+    rules.insert(0, rule("name", data(&format!("{port}/name")), Action::Deny));
+    assert_eq!(
+        idle(rules)[1],
+        "permits nothing: /ietf-interfaces:interfaces/interface[name='Ethernet1/2']/name above it \
+         may not be read"
+    );
+    // By module: its nodes stand in those of another.
+    let of = |module: &str| Rule {
+        module: Some(module.into()),
+        ..rule("module", Subject::All, Action::Permit)
+    };
+    assert_eq!(
+        idle(vec![of("ietf-pfc-queue-telemetry")]),
+        ["permits nothing: /ietf-interfaces:interfaces above it may not be read"]
+    );
+    assert_eq!(idle(vec![of("ietf-pfc-queue-telemetry"), of("ietf-interfaces")]), [""; 2]);
+}
+
+// QUE-sec.1
+#[test]
+fn a_rule_behind_one_that_has_decided_already_is_told() {
+    let all = |action| rule("all", Subject::All, action);
+    let port = || rule("port", data("/ietf-interfaces:interfaces/interface[name='a']"), Action::Deny);
+    assert_eq!(
+        idle(vec![all(Action::Permit), port()])[1],
+        "denies nothing to be read: all before it permits that"
+    );
+    assert_eq!(idle(vec![port(), all(Action::Permit)]), [""; 2]);
+    // What a rule for one entry decides leaves the others.
+    let other = rule("one", data("/ietf-interfaces:interfaces/interface[name='b']"), Action::Permit);
+    let ports = rule("ports", data("/ietf-interfaces:interfaces/interface"), Action::Deny);
+    assert_eq!(idle(vec![other, ports, all(Action::Permit)]), [""; 3]);
+    // One of its module leaves what others have added to it.
+    let module =
+        Rule { module: Some("ietf-interfaces".into()), ..rule("m", Subject::All, Action::Permit) };
+    assert_eq!(idle(vec![module, port()])[1], "");
+    let denied = rule("denied", data("/ietf-interfaces:interfaces"), Action::Permit);
+    assert_eq!(
+        idle(vec![all(Action::Deny), denied])[1],
+        "permits nothing: a rule before it denies reading of /ietf-interfaces:interfaces"
+    );
+}
+
+// QUE-sec.1
+#[test]
+fn what_ends_what_is_anothers_is_told_where_it_is_not_named() {
+    let of = |module: &str, subject: Subject| {
+        Rule { module: Some(module.into()), ..rule("r", subject, Action::Permit) }
+            .ends_others(schema())
+    };
+    assert_eq!(of("ietf-subscribed-notifications", Subject::All), ["kill-subscription"]);
+    assert_eq!(of("ietf-netconf", Subject::Rpc(None)), ["kill-session"]);
+    let named = Subject::Rpc(Some("kill-subscription".into()));
+    assert!(of("ietf-subscribed-notifications", named).is_empty());
+    let other = Subject::Rpc(Some("establish-subscription".into()));
+    assert!(of("ietf-subscribed-notifications", other).is_empty());
+    assert_eq!(rule("r", Subject::All, Action::Permit).ends_others(schema()).len(), 2);
+    assert!(rule("r", Subject::All, Action::Deny).ends_others(schema()).is_empty());
+}

@@ -2,18 +2,17 @@
 
 use std::fmt;
 
-use manage::access::Subject;
 use observe::meter::{Meter, WhenFull};
 use observe::pfc::qualify::{Condition, Ground};
 use observe::provision::{Generation, Match, Prefix, Rule};
 use wire::frame::{Layer, Namespace};
 
-use super::{counted, write_classes, write_elements, write_limits, write_tls};
+use super::manage::write_manage;
+use super::{counted, write_classes, write_elements, write_limits};
 use crate::config::{
-    Account, Agent, AgentLimits, Device, Export, Icrc, Interface, Login, Manage, ManageLimits,
-    MeterLimits, Netconf, Pace, PfcExport, PfcKind, PfcLimits, PfcSource, Proof, Provisioned,
-    QueueKind, QueueLimits, QueueTelemetry, Replay, Restconf, Security, Server, Sources, printable,
-    shown, shown_prefix,
+    Account, Agent, AgentLimits, Device, Export, Icrc, Interface, ManageLimits, MeterLimits, Pace,
+    PfcExport, PfcKind, PfcLimits, PfcSource, Provisioned, QueueKind, QueueLimits, QueueTelemetry,
+    Replay, Security, Server, Sources, printable, shown, shown_prefix,
 };
 
 pub(super) fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
@@ -76,60 +75,6 @@ pub(super) fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::
         Some(manage) => write_limits(f, "manage", manage.limits.rows(), ManageLimits::TABLE),
         None => Ok(()),
     }
-}
-
-/// Where queue telemetry is served, and to whom.
-// QUE-sec.1
-fn write_manage(f: &mut fmt::Formatter<'_>, manage: &Manage) -> fmt::Result {
-    if let Some(Restconf { listen, tls }) = &manage.restconf {
-        writeln!(f, "RESTCONF    https://{listen}/restconf: what queues did, to be read")?;
-        write_tls(f, tls)?;
-    }
-    if let Some(Netconf { listen, host_key }) = &manage.netconf {
-        writeln!(f, "NETCONF     over SSH on {listen}, with host key {host_key}")?;
-    }
-    if manage.restconf.is_none() && manage.netconf.is_none() {
-        writeln!(
-            f,
-            "  warning: no [manage.restconf] and no [manage.netconf], so nothing is served"
-        )?;
-    }
-    for Login { user, proof } in &manage.logins {
-        write!(f, "  {} is who has ", printable(user))?;
-        match proof {
-            Proof::Https(identity) => writeln!(f, "{identity}")?,
-            Proof::SshKeys(file) => writeln!(f, "a key of {file}")?,
-        }
-    }
-    let policy = &manage.policy;
-    for list in &policy.lists {
-        let groups: Vec<String> =
-            list.groups.iter().map(|group| printable(group).to_string()).collect();
-        writeln!(f, "  rules {} for {}", printable(&list.name), groups.join(" "))?;
-        for rule in &list.rules {
-            let what = match (rule.read, rule.exec) {
-                (true, true) => "reading and calling",
-                (true, false) => "reading",
-                (false, _) => "calling",
-            };
-            let module = rule.module.as_deref().unwrap_or("every module");
-            write!(f, "    {} {what} of {}", rule.action.word(), printable(module))?;
-            match &rule.subject {
-                Subject::All => writeln!(f)?,
-                Subject::Data(path) => writeln!(f, ", {path}")?,
-                Subject::Rpc(name) => {
-                    let name = name.as_deref().unwrap_or("*");
-                    writeln!(f, ", operation {}", printable(name))?;
-                }
-                Subject::Notification(name) => {
-                    let name = name.as_deref().unwrap_or("*");
-                    writeln!(f, ", notification {}", printable(name))?;
-                }
-            }
-        }
-    }
-    let (read, exec) = (policy.read_default.word(), policy.exec_default.word());
-    writeln!(f, "  where no rule decides: {read} reading, {exec} calling")
 }
 
 /// Where measurements of queues come from.

@@ -5,6 +5,7 @@
 
 mod collector;
 mod device;
+mod manage;
 
 use std::fmt::{self, Display};
 use std::fs::File;

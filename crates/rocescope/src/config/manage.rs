@@ -1,19 +1,20 @@
 //! `[manage]` of a device: who may read its queue telemetry, what of it, and where it is served.
 //!
 //! Nothing is served without TLS, also not on loopback, and nothing to anybody who is not listed. A
-//! user whom no rule permits something reads and calls nothing.
+//! user whom no rule permits something reads and calls nothing. A name that exists nowhere is refused:
+//! a rule with it would never be about anything, and what it denies would be permitted.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use manage::access::{Action, Group, Pattern, Policy, Rule, RuleList, Subject};
-use manage::schema::Schema;
+use manage::schema::{Definition, Schema};
 
 use super::device::named;
 use super::http::{self, HttpTls, ReaderIdentity};
 use super::limits::MANAGE_KEYS;
-use super::section::{Section, Value};
+use super::section::{Section, Value, nearest};
 use super::{ManageLimits, NamedFile, pfc};
 
 const RESTCONF_KEYS: &[&str] = &["listen", "certificate", "key", "authority", "revocation"];
@@ -83,6 +84,11 @@ pub struct Netconf {
 }
 
 impl Manage {
+    /// Who can be known, each once.
+    pub fn users(&self) -> BTreeSet<&str> {
+        self.logins.iter().map(|login| &*login.user).collect()
+    }
+
     /// The files that it names.
     pub fn files(&self) -> impl Iterator<Item = &NamedFile> {
         let tls = self.restconf.iter().flat_map(|restconf| restconf.tls.files());
@@ -102,13 +108,20 @@ pub(super) fn read(top: &Section<'_>, directory: &Path) -> Option<Option<Manage>
     let read_default = section.choice("read_default", &DEFAULTS);
     let exec_default = section.choice("exec_default", &DEFAULTS);
     let logins = all(&section.sections("login", LOGIN_KEYS), |section| login(section, directory));
-    let groups = all(&section.sections("group", GROUP_KEYS), group);
-    let lists = all(&section.sections("rules", LIST_KEYS), list);
+    let (groups_in, lists_in) =
+        (section.sections("group", GROUP_KEYS), section.sections("rules", LIST_KEYS));
+    let groups = all(&groups_in, group);
+    let lists = all(&lists_in, list);
     let restconf = restconf(&section, directory);
     let netconf = netconf(&section, directory);
     let (logins, groups, lists) = (logins?, groups?, lists?);
     once(&section, "group", groups.iter().map(|group| &*group.name))?;
     once(&section, "rules", lists.iter().map(|list| &*list.name))?;
+    let users: Vec<&str> = logins.iter().map(|login| &*login.user).collect();
+    let in_groups = members(&groups_in, "users", &users, &[], "[[manage.login]]");
+    let named: Vec<&str> = groups.iter().map(|group| &*group.name).collect();
+    let in_lists = members(&lists_in, "groups", &named, &["*"], "[[manage.group]]");
+    in_groups.and(in_lists)?;
     let policy = Policy { groups, lists, read_default: read_default?, exec_default: exec_default? };
     let (restconf, netconf) = (restconf?, netconf?);
     let manage = Manage { logins, policy, restconf, netconf, limits: limits? };
@@ -134,6 +147,33 @@ fn once<'a>(
         return None;
     }
     Some(())
+}
+
+/// Whether every name of these lists is one of those that there are.
+// QUE-sec.1
+fn members(
+    sections: &[Section<'_>],
+    key: &'static str,
+    there: &[&str],
+    also: &[&str],
+    of: &str,
+) -> Option<()> {
+    let mut good = Some(());
+    for value in sections.iter().filter_map(|section| section.value(key)) {
+        for item in value.list("name")? {
+            let name = item.parsed("a name", Some)?;
+            if !there.contains(&name) && !also.contains(&name) {
+                item.problem(format!("{name:?}, expected the name of a {of}{}", near(name, there)));
+                good = None;
+            }
+        }
+    }
+    good
+}
+
+/// The name that may have been meant.
+fn near(name: &str, all: &[&str]) -> String {
+    nearest(name, all).map_or_else(String::new, |known| format!(", the nearest is {known:?}"))
 }
 
 /// Whether somebody can be known at all, and by what there is.
@@ -274,8 +314,9 @@ fn rule(section: &Section<'_>) -> Option<(Option<Box<str>>, Rule)> {
     let access = section.choice("access", &ACCESS);
     let action = section.required("action", "\"permit\" or \"deny\"");
     let action = action.and_then(|value| value.choice(&ACTIONS));
-    let (read, exec) = access?;
-    let rule = Rule { name: "".into(), module, subject: subject?, read, exec, action: action? };
+    let ((read, exec), subject) = (access?, subject?);
+    let rule = Rule { name: "".into(), module, subject, read, exec, action: action? };
+    exists(section, &rule)?;
     Some((named, rule))
 }
 
@@ -310,6 +351,62 @@ fn subject(section: &Section<'_>) -> Option<Subject> {
                     None
                 }
             }
+        }
+    }
+}
+
+/// Whether there is something that a rule can be about.
+// QUE-sec.1
+fn exists(section: &Section<'_>, rule: &Rule) -> Option<()> {
+    let wrong = |key: &'static str, problem: String| {
+        if let Some(value) = section.value(key) {
+            value.problem(problem);
+        }
+        None
+    };
+    let schema = match Schema::get() {
+        Ok(schema) => schema,
+        Err(error) => return wrong("action", error.to_string()),
+    };
+    if let Some(module) = &rule.module {
+        let served = schema.modules().iter().filter(|known| known.implemented);
+        let all: Vec<&str> = served.map(|known| &*known.name).collect();
+        if !all.contains(&&**module) {
+            let near = near(module, &all);
+            return wrong("module", format!("{module:?}, expected a module that is served{near}"));
+        }
+    }
+    let (key, named, all) = match &rule.subject {
+        Subject::All => return Some(()),
+        Subject::Data(path) => {
+            let module = rule.module.as_deref();
+            if module.is_some_and(|module| !path.reaches(module)) {
+                return wrong("module", format!("which has nothing at {path} and below"));
+            }
+            ("path", None, &[][..])
+        }
+        Subject::Rpc(named) => ("operation", named.as_deref(), schema.rpcs()),
+        Subject::Notification(named) => {
+            ("notification", named.as_deref(), schema.notifications())
+        }
+    };
+    let (fits, word, what) = match rule.subject {
+        Subject::Rpc(_) => (rule.exec, "exec", "an operation is called"),
+        Subject::Data(_) => (rule.read, "read", "data are read: nothing can be written"),
+        Subject::All | Subject::Notification(_) => (rule.read, "read", "a notification is read"),
+    };
+    if !fits {
+        return wrong("access", format!("beside {key}, expected \"{word}\" or \"all\": {what}"));
+    }
+    let in_module = |known: &&Definition| {
+        rule.module.as_deref().is_none_or(|module| module == &*known.module.name)
+    };
+    let names: Vec<&str> = all.iter().filter(in_module).map(|known| &*known.name).collect();
+    match named.filter(|named| !names.contains(named)) {
+        None => Some(()),
+        Some(named) => {
+            let of = rule.module.as_deref().unwrap_or("any module that is served");
+            wrong(key, format!("{named:?}, expected one of {of}{}", near(named, &names)))
         }
     }
 }

@@ -85,6 +85,80 @@ fn rules_that_cannot_be_meant_are_refused() {
     refused(&with(&group.repeat(2)), "name \"g\" twice");
 }
 
+// QUE-sec.1
+#[test]
+fn a_name_that_exists_nowhere_is_refused_with_the_nearest() {
+    let rule = |rule: &str| {
+        with(&format!("[[manage.rules]]\nname = \"r\"\ngroups = [\"*\"]\nrule = [{{ {rule} }}]\n"))
+    };
+    for (text, expected) in [
+        (
+            "module = \"ietf-pfc-queue-telemetri\", action = \"deny\"",
+            "a.toml:12: manage.rules[0].rule[0].module: \"ietf-pfc-queue-telemetri\", expected a \
+             module that is served, the nearest is \"ietf-pfc-queue-telemetry\"",
+        ),
+        // It is imported, and has no nodes here.
+        ("module = \"ietf-ip\", action = \"deny\"", "expected a module that is served"),
+        (
+            "operation = \"gett\", action = \"deny\"",
+            "rule[0].operation: \"gett\", expected one of any module that is served, the nearest is \"get\"",
+        ),
+        (
+            "module = \"ietf-netconf\", operation = \"establish-subscription\", action = \"deny\"",
+            "rule[0].operation: \"establish-subscription\", expected one of ietf-netconf",
+        ),
+        (
+            "notification = \"push-updates\", action = \"deny\"",
+            "rule[0].notification: \"push-updates\", expected one of any module that is served, \
+             the nearest is \"push-update\"",
+        ),
+        // What could never be about anything.
+        (
+            "module = \"ietf-netconf-acm\", path = \"/ietf-interfaces:interfaces\", action = \"deny\"",
+            "rule[0].module: which has nothing at /ietf-interfaces:interfaces and below",
+        ),
+        (
+            "operation = \"get\", access = \"read\", action = \"deny\"",
+            "rule[0].access: beside operation, expected \"exec\" or \"all\"",
+        ),
+        (
+            "path = \"/ietf-interfaces:interfaces\", access = \"exec\", action = \"deny\"",
+            "rule[0].access: beside path, expected \"read\" or \"all\"",
+        ),
+        (
+            "notification = \"push-update\", access = \"exec\", action = \"deny\"",
+            "rule[0].access: beside notification, expected \"read\" or \"all\"",
+        ),
+    ] {
+        refused(&rule(text), expected);
+    }
+    for good in [
+        "module = \"ietf-pfc-queue-telemetry\", path = \"/ietf-interfaces:interfaces\", action = \"deny\"",
+        "module = \"*\", operation = \"*\", action = \"deny\"",
+        "module = \"ietf-yang-push\", notification = \"push-change-update\", action = \"deny\"",
+        "operation = \"kill-subscription\", access = \"exec\", action = \"deny\"",
+    ] {
+        device(&rule(good));
+    }
+    let list = |group: &str, user: &str| {
+        with(&format!(
+            "[[manage.group]]\nname = \"readers\"\nusers = [\"{user}\"]\n[[manage.rules]]\n\
+             name = \"r\"\ngroups = [\"{group}\"]\nrule = [{{ action = \"permit\" }}]\n"
+        ))
+    };
+    refused(
+        &list("reader", "bob"),
+        "manage.rules[0].groups[0]: \"reader\", expected the name of a [[manage.group]], the \
+         nearest is \"readers\"",
+    );
+    refused(
+        &list("readers", "bobx"),
+        "manage.group[0].users[0]: \"bobx\", expected the name of a [[manage.login]], the \
+         nearest is \"bob\"",
+    );
+    device(&list("readers", "bob"));
+}
+
 // SEQ-10.3
 #[test]
 fn every_limit_has_its_range() {

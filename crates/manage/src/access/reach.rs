@@ -131,9 +131,8 @@ impl Access<'_> {
     fn may_be_read(&self, way: &[Step]) -> bool {
         let Some(last) = way.last() else { return true };
         let module = &*last.definition.module.name;
-        let about = |rule: &&&Rule| {
-            rule.read && rule.module.as_deref().is_none_or(|named| named == module)
-        };
+        let about =
+            |rule: &&&Rule| rule.read && rule.module.as_deref().is_none_or(|named| named == module);
         for rule in self.rules.iter().filter(about) {
             let sure = match &rule.subject {
                 Subject::All => Some(true),

@@ -42,8 +42,7 @@ pub(super) fn read(
         whole(service, top, &parameters, fields.as_ref(), encoding)
     } else {
         let nodes = path.find_all(&top).into_iter().cloned();
-        let nodes: Vec<Node> =
-            nodes.filter_map(|node| of_kind(node, parameters.which)).collect();
+        let nodes: Vec<Node> = nodes.filter_map(|node| of_kind(node, parameters.which)).collect();
         match nodes.len() {
             0 => return Err(Refused::absent(format!("{path}, which is not there"))),
             1 => {}

@@ -183,7 +183,10 @@ fn a_rule_that_permits_what_nobody_reaches_is_told() {
         rules.remove(nth);
         idle(rules)
     };
-    assert_eq!(without(4)[0], "permits nothing: /ietf-interfaces:interfaces above it may not be read");
+    assert_eq!(
+        without(4)[0],
+        "permits nothing: /ietf-interfaces:interfaces above it may not be read"
+    );
     assert_eq!(
         without(2)[0],
         "permits nothing: /ietf-interfaces:interfaces/interface[name='Ethernet1/2'] above it may \
@@ -213,14 +216,16 @@ fn a_rule_that_permits_what_nobody_reaches_is_told() {
 #[test]
 fn a_rule_behind_one_that_has_decided_already_is_told() {
     let all = |action| rule("all", Subject::All, action);
-    let port = || rule("port", data("/ietf-interfaces:interfaces/interface[name='a']"), Action::Deny);
+    let port =
+        || rule("port", data("/ietf-interfaces:interfaces/interface[name='a']"), Action::Deny);
     assert_eq!(
         idle(vec![all(Action::Permit), port()])[1],
         "denies nothing to be read: all before it permits that"
     );
     assert_eq!(idle(vec![port(), all(Action::Permit)]), [""; 2]);
     // What a rule for one entry decides leaves the others.
-    let other = rule("one", data("/ietf-interfaces:interfaces/interface[name='b']"), Action::Permit);
+    let other =
+        rule("one", data("/ietf-interfaces:interfaces/interface[name='b']"), Action::Permit);
     let ports = rule("ports", data("/ietf-interfaces:interfaces/interface"), Action::Deny);
     assert_eq!(idle(vec![other, ports, all(Action::Permit)]), [""; 3]);
     // One of its module leaves what others have added to it.

@@ -188,7 +188,10 @@ fn a_list_without_keys_is_every_entry_that_may_be_read() {
     };
     assert_eq!(ids(&json_of(QUEUES)), ["a,b\"'<&%2F\u{e9}", "q3"]);
     let keys = json_of(&format!("{QUEUES}?depth=1"));
-    assert_eq!((ids(&keys).len(), keys["ietf-pfc-queue-telemetry:queue"][0].as_object().map(|e| e.len())), (2, Some(1)));
+    assert_eq!(
+        (ids(&keys).len(), keys["ietf-pfc-queue-telemetry:queue"][0].as_object().map(|e| e.len())),
+        (2, Some(1))
+    );
     let some = json_of(&format!("{QUEUES}?fields=quality"));
     assert_eq!(some["ietf-pfc-queue-telemetry:queue"][1]["quality"], "sampled");
     assert!(some["ietf-pfc-queue-telemetry:queue"][1]["backlog-ns"].is_null());

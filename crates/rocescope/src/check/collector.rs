@@ -4,12 +4,26 @@ use std::fmt;
 
 use super::{counted, write_classes, write_elements, write_limits, write_tls};
 use crate::config::{
-    Beside, Collector, CollectorLimits, Http, PeerIdentity, PfcDevice, PfcDevicePort, PfcFlows,
-    QueueClient, QueueDevice, QueueMode, Role, Server, printable, shown_prefix,
+    Beside, Collector, CollectorLimits, Http, Ipfix, PeerIdentity, PfcDevice, PfcDevicePort,
+    PfcFlows, QueueClient, QueueDevice, QueueMode, Role, Server, printable, shown_prefix,
 };
 
 pub(super) fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector) -> fmt::Result {
-    let ipfix = &collector.ipfix;
+    match &collector.ipfix {
+        Some(ipfix) => write_ipfix(f, ipfix)?,
+        None => writeln!(f, "listens     nowhere: no [ipfix], so nothing is received over IPFIX")?,
+    }
+    write_beside(f, &collector.pfc)?;
+    write_queue_devices(f, &collector.queues)?;
+    write_elements(f, &collector.elements)?;
+    write_http(f, &collector.http)?;
+    let directory = &collector.store.directory;
+    let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
+    writeln!(f, "stores      in {directory}, {state}")?;
+    write_limits(f, "limits", collector.limits.rows(), CollectorLimits::TABLE)
+}
+
+fn write_ipfix(f: &mut fmt::Formatter<'_>, ipfix: &Ipfix) -> fmt::Result {
     writeln!(f, "listens     on {} for IPFIX, with mutual TLS 1.3", ipfix.listen)?;
     writeln!(f, "certificate {}, its key {}", ipfix.certificate, ipfix.private_key)?;
     writeln!(f, "trusts      {}", ipfix.authority)?;
@@ -33,14 +47,7 @@ pub(super) fn write_collector(f: &mut fmt::Formatter<'_>, collector: &Collector)
         let domains: Vec<String> = peer.domains.iter().map(u32::to_string).collect();
         writeln!(f, " for observation domain {}", domains.join(" "))?;
     }
-    write_beside(f, &collector.pfc)?;
-    write_queue_devices(f, &collector.queues)?;
-    write_elements(f, &collector.elements)?;
-    write_http(f, &collector.http)?;
-    let directory = &collector.store.directory;
-    let state = if directory.path.is_dir() { "which is there" } else { "which would be created" };
-    writeln!(f, "stores      in {directory}, {state}")?;
-    write_limits(f, "limits", collector.limits.rows(), CollectorLimits::TABLE)
+    Ok(())
 }
 
 fn write_queue_devices(f: &mut fmt::Formatter<'_>, devices: &[QueueDevice]) -> fmt::Result {

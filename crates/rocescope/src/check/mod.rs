@@ -49,10 +49,12 @@ pub fn check(path: &Path) -> Result<Plan, Vec<ConfigError>> {
             device.manage.iter().flat_map(Manage::files).for_each(&mut expect_file);
         }
         Config::Collector(collector) => {
-            let ipfix = &collector.ipfix;
-            [&ipfix.certificate, &ipfix.private_key, &ipfix.authority]
-                .into_iter()
-                .chain(&ipfix.revocation)
+            let of_ipfix = collector.ipfix.iter().flat_map(|ipfix| {
+                [&ipfix.certificate, &ipfix.private_key, &ipfix.authority]
+                    .into_iter()
+                    .chain(&ipfix.revocation)
+            });
+            of_ipfix
                 .chain(collector.http.files())
                 .chain(collector.queues.iter().flat_map(QueueDevice::files))
                 .for_each(&mut expect_file);

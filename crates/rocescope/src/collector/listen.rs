@@ -45,10 +45,10 @@ const FINISH: Duration = Duration::from_secs(20);
 /// A collector at work.
 #[derive(Debug)]
 pub struct Running {
-    address: SocketAddr,
+    /// Where it listens and who is admitted there; none where only devices are asked.
+    intake: Option<(SocketAddr, watch::Sender<Arc<Access>>)>,
     metrics: Arc<Metrics>,
     devices: Devices,
-    access: watch::Sender<Arc<Access>>,
     stop: watch::Sender<bool>,
     listening: tokio::task::JoinHandle<()>,
     clients: JoinSet<()>,
@@ -92,31 +92,40 @@ impl Running {
     /// # Errors
     /// A file that cannot be used, or an address that cannot be listened on; in a line.
     pub async fn start(config: &Collector, sink: impl Sink) -> Result<Self, String> {
-        let access = Access::load(&config.ipfix)?;
+        let access = config.ipfix.as_ref().map(Access::load).transpose()?;
         queues::check(config)?;
-        let listen = config.ipfix.listen;
-        let listener = TcpListener::bind(listen)
-            .await
-            .map_err(|error| format!("ipfix.listen: {listen}: {error}"))?;
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let listener = match &config.ipfix {
+            Some(ipfix) => Some(bound(ipfix.listen).await?),
+            None => None,
+        };
         let metrics = Arc::new(Metrics::default());
         let waiting_max = config.limits.reports_waiting_max;
         let devices = Devices::new(&config.queues, Clock::new().now_ms());
         let (writer, keeping) = writer::start(sink, waiting_max, metrics.clone())
             .map_err(|error| format!("no thread for the store: {error}"))?;
-        let (access, admitting) = watch::channel(Arc::new(access));
         let (stop, stopping) = watch::channel(false);
         let clock = Clock::new();
         let clients = queues::start(config, &devices, clock, &writer, &stopping);
-        let shared = Shared::new(config, admitting, stopping, clock, writer, metrics.clone());
-        let listening = tokio::spawn(listening(listener, Arc::new(shared)));
-        info!("listens on {address} for IPFIX with mutual TLS 1.3");
-        Ok(Self { address, metrics, devices, access, stop, listening, clients, keeping })
+        let (intake, listening) = match access.zip(listener) {
+            Some((access, (listener, address))) => {
+                let (access, admitting) = watch::channel(Arc::new(access));
+                let shared =
+                    Shared::new(config, admitting, stopping, clock, writer, metrics.clone());
+                let listening = tokio::spawn(listening(listener, Arc::new(shared)));
+                info!("listens on {address} for IPFIX with mutual TLS 1.3");
+                (Some((address, access)), listening)
+            }
+            None => {
+                info!("receives nothing over IPFIX: no [ipfix] in its configuration");
+                (None, tokio::spawn(tending(writer, stopping)))
+            }
+        };
+        Ok(Self { intake, metrics, devices, stop, listening, clients, keeping })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.intake.as_ref().map(|(address, _)| *address)
     }
 
     /// The devices whose queue telemetry is asked for.
@@ -140,13 +149,21 @@ impl Running {
     /// # Errors
     /// A file that cannot be used, in a line; all stays as it was.
     pub fn reload(&self, config: &Collector) -> Result<(), String> {
-        let loaded = Access::load(&config.ipfix);
+        let loaded = match (&self.intake, &config.ipfix) {
+            (Some((_, access)), Some(ipfix)) => {
+                Access::load(ipfix).map(|loaded| Some((access, loaded)))
+            }
+            (Some(_), None) => Err("no [ipfix] any more, which takes a new start".into()),
+            (None, _) => Ok(None),
+        };
         let counter = match loaded {
             Ok(_) => &self.metrics.reloads,
             Err(_) => &self.metrics.reloads_refused,
         };
         Metrics::count(counter);
-        self.access.send_replace(Arc::new(loaded?));
+        if let Some((access, loaded)) = loaded? {
+            access.send_replace(Arc::new(loaded));
+        }
         Ok(())
     }
 
@@ -192,7 +209,7 @@ impl Shared {
             },
             pace: Pace {
                 first_message: Duration::from_secs(limits.first_message_timeout_s),
-                inactivity: config.ipfix.inactivity_timeout,
+                inactivity: config.inactivity_timeout(),
                 idle: Duration::from_secs(limits.session_idle_timeout_s),
                 messages_per_second_max: limits.messages_per_second_max,
             },
@@ -210,6 +227,25 @@ impl Shared {
         Metrics::count(counter);
         if self.lines.takes(self.clock.now_ms() / 1_000) {
             warn!("{from}: refused: {why}");
+        }
+    }
+}
+
+async fn bound(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| format!("ipfix.listen: {listen}: {error}"))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    Ok((listener, address))
+}
+
+/// Retention alone, where nothing comes in over IPFIX.
+async fn tending(writer: Writer, mut stop: watch::Receiver<bool>) {
+    let mut tending = interval(TENDING);
+    loop {
+        tokio::select! {
+            () = stopped(&mut stop) => break,
+            _ = tending.tick() => writer.tend(),
         }
     }
 }

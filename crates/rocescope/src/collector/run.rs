@@ -76,8 +76,8 @@ impl Started {
         Ok(Self { running, served })
     }
 
-    /// Where IPFIX comes in.
-    pub fn ipfix_address(&self) -> SocketAddr {
+    /// Where IPFIX comes in, if it does.
+    pub fn ipfix_address(&self) -> Option<SocketAddr> {
         self.running.address()
     }
 
@@ -153,12 +153,13 @@ fn reload(path: &Path, began_with: &Collector, running: &Started) {
 fn fixed(config: &Collector) -> Collector {
     let mut config = config.clone();
     let nothing = || crate::config::NamedFile { path: "".into(), key: String::new(), line: 0 };
-    let ipfix = &mut config.ipfix;
-    for file in [&mut ipfix.certificate, &mut ipfix.private_key, &mut ipfix.authority] {
-        *file = nothing();
+    if let Some(ipfix) = &mut config.ipfix {
+        for file in [&mut ipfix.certificate, &mut ipfix.private_key, &mut ipfix.authority] {
+            *file = nothing();
+        }
+        ipfix.revocation = None;
+        ipfix.peers.clear();
     }
-    ipfix.revocation = None;
-    ipfix.peers.clear();
     for device in &mut config.queues {
         device.forget_files(&nothing());
     }

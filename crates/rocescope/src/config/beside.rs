@@ -14,7 +14,7 @@ use wire::frame::Addresses;
 
 use super::pfc::{self, CLASSES_KEYS, PfcClasses};
 use super::section::{Section, Value};
-use super::{Ipfix, PeerIdentity, address};
+use super::{Peer, PeerIdentity, address};
 
 pub(super) const KEYS: &[&str] = &["device", "flows", "classes"];
 const DEVICE_KEYS: &[&str] = &["name", "exporter", "domain", "port"];
@@ -147,31 +147,31 @@ impl Beside {
     }
 }
 
-/// Reads `[pfc]` of a collector.
-pub(super) fn read(top: &Section<'_>, ipfix: Option<&Ipfix>) -> Option<Beside> {
+/// Reads `[pfc]` of a collector, whose exporters are among its peers where these are known.
+pub(super) fn read(top: &Section<'_>, peers: Option<&[Peer]>) -> Option<Beside> {
     let section = top.section("pfc", KEYS);
-    let peers = |section: &Section<'_>| exporter(section, ipfix);
+    let exporters = |section: &Section<'_>| exporter(section, peers);
     let devices: Vec<_> =
-        section.sections("device", DEVICE_KEYS).iter().map(|s| device(s, peers)).collect();
+        section.sections("device", DEVICE_KEYS).iter().map(|s| device(s, exporters)).collect();
     let flows = section.sections("flows", FLOWS_KEYS);
     let classes: Vec<_> =
         section.sections("classes", CLASSES_KEYS).iter().map(pfc::classes).collect();
     let devices: Vec<PfcDevice> = devices.into_iter().collect::<Option<_>>()?;
     distinct(&section, &devices)?;
-    let flows: Vec<_> = flows.iter().map(|s| flow(s, &devices, peers)).collect();
+    let flows: Vec<_> = flows.iter().map(|s| flow(s, &devices, exporters)).collect();
     let flows = flows.into_iter().collect::<Option<_>>()?;
     Some(Beside { devices, flows, classes: classes.into_iter().collect::<Option<_>>()? })
 }
 
 /// The peer that a key names.
-fn exporter(section: &Section<'_>, ipfix: Option<&Ipfix>) -> Option<String> {
+fn exporter(section: &Section<'_>, peers: Option<&[Peer]>) -> Option<String> {
     let expected = "the name or fingerprint of an [[ipfix.peer]]";
     let value = section.required("exporter", expected)?;
     value.parsed(expected, |text| {
         let text = text.to_ascii_lowercase().replace(':', "").replacen("sha256", "sha256:", 1);
         // Where the peers are wrong, that is said of them.
-        let Some(ipfix) = ipfix else { return Some(text) };
-        ipfix.peers.iter().map(|peer| shown(&peer.identity)).find(|name| *name == text)
+        let Some(peers) = peers else { return Some(text) };
+        peers.iter().map(|peer| shown(&peer.identity)).find(|name| *name == text)
     })
 }
 

@@ -24,8 +24,8 @@ const PEER_KEYS: &[&str] = &["name", "fingerprint", "domains"];
 /// A collector configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
-    /// Where IPFIX comes in.
-    pub ipfix: Ipfix,
+    /// Where IPFIX comes in; none where only devices are asked.
+    pub ipfix: Option<Ipfix>,
     /// Which devices its PFC counters are of, and where flows were seen.
     pub pfc: Beside,
     /// Whose queue telemetry is asked for.
@@ -86,11 +86,21 @@ pub struct Store {
     pub directory: NamedFile,
 }
 
+/// `ipfix.inactivity_timeout_s` where the file does not say.
+const INACTIVITY_S: u64 = 60;
+
 impl Collector {
+    /// After which time without a report an epoch is incomplete.
+    // SEQ-7.13
+    pub fn inactivity_timeout(&self) -> Duration {
+        let default = Duration::from_secs(INACTIVITY_S);
+        self.ipfix.as_ref().map_or(default, |ipfix| ipfix.inactivity_timeout)
+    }
+
     /// The bounds of what one Transport Session measures.
     // SEQ-7.10
     pub fn session_limits(&self) -> observe::collect::Limits {
-        let inactivity = self.ipfix.inactivity_timeout.as_millis();
+        let inactivity = self.inactivity_timeout().as_millis();
         observe::collect::Limits {
             domains_max: size(self.limits.domains_max),
             epochs_max: size(self.limits.epochs_max),
@@ -133,13 +143,21 @@ pub(super) fn read<'d>(
     directory: &Path,
 ) -> Option<Collector> {
     let top = Section::top(document, table, KEYS);
-    let ipfix = ipfix(&top.section("ipfix", IPFIX_KEYS), directory);
-    let pfc = beside::read(&top, ipfix.as_ref());
+    let section = top.section("ipfix", IPFIX_KEYS);
+    let of_queues = top.section("queues", queues::KEYS);
+    // Who only asks devices needs nothing else.
+    let devices_alone = !section.is_there() && queues::any(&of_queues);
+    let ipfix = match devices_alone {
+        true => Some(None),
+        false => ipfix(&section, directory).map(Some),
+    };
+    let peers = ipfix.as_ref().map(|ipfix| ipfix.as_ref().map_or(&[][..], |ipfix| &ipfix.peers));
+    let pfc = beside::read(&top, peers);
     let elements = elements::read(&top.section("elements", elements::KEYS));
     let http = http::read(&top.section("http", http::KEYS), directory);
     let store = store(&top.section("store", &["directory"]), directory);
     let limits = CollectorLimits::read(&top.section("limits", LIMIT_KEYS));
-    let queues = queues::read(&top.section("queues", queues::KEYS), limits.as_ref(), directory);
+    let queues = queues::read(&of_queues, limits.as_ref(), directory);
     Some(Collector {
         ipfix: ipfix?,
         pfc: pfc?,
@@ -161,7 +179,7 @@ fn ipfix(section: &Section<'_>, directory: &Path) -> Option<Ipfix> {
         Some(value) => named(&value, directory).map(Some),
         None => Some(None),
     };
-    let timeout = section.number("inactivity_timeout_s", 1..=86_400, 60);
+    let timeout = section.number("inactivity_timeout_s", 1..=86_400, INACTIVITY_S);
     let peers = peers(section);
     Some(Ipfix {
         listen: listen?,

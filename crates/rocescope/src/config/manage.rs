@@ -386,9 +386,7 @@ fn exists(section: &Section<'_>, rule: &Rule) -> Option<()> {
             ("path", None, &[][..])
         }
         Subject::Rpc(named) => ("operation", named.as_deref(), schema.rpcs()),
-        Subject::Notification(named) => {
-            ("notification", named.as_deref(), schema.notifications())
-        }
+        Subject::Notification(named) => ("notification", named.as_deref(), schema.notifications()),
     };
     let (fits, word, what) = match rule.subject {
         Subject::Rpc(_) => (rule.exec, "exec", "an operation is called"),

@@ -115,6 +115,11 @@ impl QueueDevice {
     }
 }
 
+/// Whether there is a device.
+pub(super) fn any(section: &Section<'_>) -> bool {
+    section.value("device").is_some_and(|value| !value.is_empty_list())
+}
+
 /// Reads the devices, each name once, at most as many as there may be.
 pub(super) fn read(
     section: &Section<'_>,

@@ -22,7 +22,7 @@ pub(super) async fn get(
     let (results, archive) = Disk::limits(&state.config);
     let body = json!({
         "limits": limits,
-        "inactivityTimeoutSeconds": state.config.ipfix.inactivity_timeout.as_secs(),
+        "inactivityTimeoutSeconds": state.config.inactivity_timeout().as_secs(),
         "retention": {
             "resultsAgeMaxMilliseconds": number(results.results_age_max_ms),
             "historyAgeMaxMilliseconds": number(results.history_age_max_ms),

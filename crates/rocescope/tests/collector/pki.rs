@@ -32,8 +32,9 @@ fn its_configurations_pass_check_and_name_each_other() {
     let collector = read_collector(&directory.join("collector.toml")).unwrap();
     let device = read_device(&directory.join("agent.toml")).unwrap();
     let export = &device.exports[0];
-    assert_eq!((export.host.as_str(), export.port), ("127.0.0.1", collector.ipfix.listen.port()));
-    assert!(collector.ipfix.peers[0].domains.contains(&device.observation.domain));
+    let ipfix = collector.ipfix.as_ref().unwrap();
+    assert_eq!((export.host.as_str(), export.port), ("127.0.0.1", ipfix.listen.port()));
+    assert!(ipfix.peers[0].domains.contains(&device.observation.domain));
     assert_eq!(collector.elements, device.elements);
 }
 
@@ -73,13 +74,13 @@ fn another_library_verifies_its_certificates() {
 async fn its_agent_gets_into_its_collector() {
     let directory = made("together");
     let mut config = read_collector(&directory.join("collector.toml")).unwrap();
-    config.ipfix.listen.set_port(0);
+    config.ipfix.as_mut().unwrap().listen.set_port(0);
     let kept = Kept::default();
     let running = Running::start(&config, kept.clone()).await.unwrap();
     let [pem, key] = ["agent.pem", "agent.key"].map(|name| text(&directory.join(name)));
     let (connector, name) =
         connector(&text(&directory.join("ca.pem")), Some(&Identity { pem, key }));
-    let tcp = TcpStream::connect(running.address()).await.unwrap();
+    let tcp = TcpStream::connect(running.address().unwrap()).await.unwrap();
     let mut agent = connector.connect(name, tcp).await.unwrap();
     agent.write_all(&exported(1, &[last(report(1, 1))])).await.unwrap();
     agent.shutdown().await.unwrap();

@@ -260,7 +260,7 @@ impl Site {
     }
 
     pub async fn tcp(&self) -> TcpStream {
-        TcpStream::connect(self.running().address()).await.unwrap()
+        TcpStream::connect(self.running().address().unwrap()).await.unwrap()
     }
 
     /// The agent's own connection.

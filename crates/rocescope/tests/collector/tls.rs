@@ -151,7 +151,7 @@ async fn tls_1_2_is_refused_and_tls_1_3_of_another_library_taken() {
     site.write("agent.pem", &identity.pem);
     site.write("agent.key", &identity.key);
     let mut site = site.start().await;
-    let port = site.running().address().port().to_string();
+    let port = site.running().address().unwrap().port().to_string();
     for (version, expected) in
         [("TLSv1_2", "refused TLSV1_ALERT_PROTOCOL_VERSION"), ("TLSv1_3", "TLSv1.3")]
     {

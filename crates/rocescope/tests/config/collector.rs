@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rocescope::config::{CollectorLimits, PeerIdentity, QueueClient, QueueMode, Server};
+use rocescope::config::{CollectorLimits, Ipfix, PeerIdentity, QueueClient, QueueMode, Server};
 use wire::element::DraftElement;
 
 use super::{collector, errors, range};
@@ -18,27 +18,30 @@ const FIXED: &str = "[ipfix]\nlisten = \"127.0.0.1:4740\"\ncertificate = \"colle
 const LEAST: &str = "[ipfix]\ncertificate = \"c.pem\"\nkey = \"c.key\"\nauthority = \"ca.pem\"\n\
                      [[ipfix.peer]]\nname = \"agent.example\"\ndomains = [1]\n";
 
+fn ipfix_of(text: &str) -> Ipfix {
+    collector(text).ipfix.expect("[ipfix]")
+}
+
 #[test]
 fn the_fixed_keys_are_read_and_are_the_defaults() {
     let read = collector(FIXED);
-    assert_eq!(read.ipfix.listen.to_string(), "127.0.0.1:4740");
-    assert_eq!(read.ipfix.certificate.path, Path::new("etc/collector.pem"));
-    assert_eq!(read.ipfix.private_key.path, Path::new("etc/collector.key"));
-    assert_eq!(
-        (read.ipfix.authority.line, read.ipfix.authority.key.as_str()),
-        (5, "ipfix.authority")
-    );
-    assert_eq!(read.ipfix.inactivity_timeout, Duration::from_secs(60));
-    assert_eq!(read.ipfix.peers[0].identity, PeerIdentity::Name("agent.example".into()));
-    assert_eq!(read.ipfix.peers[0].domains, [1]);
+    let ipfix = read.ipfix.as_ref().unwrap();
+    assert_eq!(ipfix.listen.to_string(), "127.0.0.1:4740");
+    assert_eq!(ipfix.certificate.path, Path::new("etc/collector.pem"));
+    assert_eq!(ipfix.private_key.path, Path::new("etc/collector.key"));
+    assert_eq!((ipfix.authority.line, ipfix.authority.key.as_str()), (5, "ipfix.authority"));
+    assert_eq!(ipfix.inactivity_timeout, Duration::from_secs(60));
+    assert_eq!(ipfix.peers[0].identity, PeerIdentity::Name("agent.example".into()));
+    assert_eq!(ipfix.peers[0].domains, [1]);
     assert_eq!(read.elements.id(DraftElement::RdmaSequenceEpochId).pen, 32473);
     assert_eq!(read.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(read.store.directory.path, Path::new("etc/data"));
     assert_eq!(read.limits, CollectorLimits::default());
 
     let least = collector(LEAST);
-    assert_eq!(least.ipfix.listen, read.ipfix.listen);
-    assert_eq!(least.ipfix.inactivity_timeout, read.ipfix.inactivity_timeout);
+    let least_ipfix = least.ipfix.as_ref().unwrap();
+    assert_eq!(least_ipfix.listen, ipfix.listen);
+    assert_eq!(least_ipfix.inactivity_timeout, ipfix.inactivity_timeout);
     assert_eq!((least.elements, least.http, least.limits), (read.elements, read.http, read.limits));
     assert_eq!(least.store.directory.path, read.store.directory.path);
 }
@@ -122,16 +125,16 @@ fn a_peer_is_known_by_a_name_or_a_fingerprint_for_domains_that_are_named() {
     let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
     let plain =
         LEAST.replace("name = \"agent.example\"", &format!("fingerprint = \"sha256:{digits}\""));
-    let PeerIdentity::Fingerprint(octets) = collector(&plain).ipfix.peers[0].identity else {
+    let PeerIdentity::Fingerprint(octets) = ipfix_of(&plain).peers[0].identity else {
         panic!("expected a fingerprint")
     };
     assert_eq!((octets[0], octets[1], octets[15]), (0x01, 0x23, 0x89));
     let colons: Vec<&str> =
         digits.as_bytes().chunks(2).map(|c| std::str::from_utf8(c).unwrap()).collect();
     let with_colons = plain.replace(&digits, &colons.join(":"));
-    assert_eq!(collector(&with_colons).ipfix.peers, collector(&plain).ipfix.peers);
-    let capitals = collector(&LEAST.replace("agent.example", "Agent.Example"));
-    assert_eq!(capitals.ipfix.peers, collector(LEAST).ipfix.peers);
+    assert_eq!(ipfix_of(&with_colons).peers, ipfix_of(&plain).peers);
+    let capitals = ipfix_of(&LEAST.replace("agent.example", "Agent.Example"));
+    assert_eq!(capitals.peers, ipfix_of(LEAST).peers);
 
     let peer = "a.toml:5: ipfix.peer[0]";
     for (from, to, expected) in [
@@ -167,10 +170,10 @@ fn a_peer_is_known_by_a_name_or_a_fingerprint_for_domains_that_are_named() {
 // SEQ-10.1
 #[test]
 fn lists_of_what_is_revoked_may_be_named() {
-    assert_eq!(collector(LEAST).ipfix.revocation, None);
+    assert_eq!(ipfix_of(LEAST).revocation, None);
     let with =
         |value: &str| LEAST.replace("[ipfix]\n", &format!("[ipfix]\nrevocation = {value}\n"));
-    let revocation = collector(&with("\"crl.pem\"")).ipfix.revocation.unwrap();
+    let revocation = ipfix_of(&with("\"crl.pem\"")).revocation.unwrap();
     assert_eq!(revocation.path, Path::new("etc/crl.pem"));
     assert_eq!((revocation.line, revocation.key.as_str()), (2, "ipfix.revocation"));
     assert_eq!(errors(&with("7")), ["a.toml:2: ipfix.revocation: 7, expected a path"]);
@@ -303,4 +306,27 @@ fn a_device_whose_queues_are_asked_for_is_named_with_how_each_knows_the_other() 
         errors(&format!("{other}[limits]\nqueue_devices_max = 1\n")),
         ["a.toml:13: queues.device[1]: one more than 1, limits.queue_devices_max"]
     );
+}
+
+#[test]
+fn who_only_asks_devices_needs_no_ipfix() {
+    let alone = format!("[[queues.device]]\n{DEVICE}");
+    let read = collector(&alone);
+    assert_eq!((read.ipfix.is_none(), read.queues.len()), (true, 1));
+    assert_eq!(read.inactivity_timeout(), ipfix_of(LEAST).inactivity_timeout);
+    // What stands in it has to be whole, and without a device there is nothing to do.
+    let half = format!("[ipfix]\nlisten = \"127.0.0.1:4740\"\n{alone}");
+    assert!(
+        errors(&half).contains(
+            &"a.toml:1: ipfix.certificate: missing, expected the path of a PEM file".into()
+        )
+    );
+    assert!(errors("[store]\ndirectory = \"d\"\n").len() > 3);
+    // A wrong device is no reason to ask for more.
+    let bad = errors(&alone.replace("https:", "http:"));
+    assert!(bad.len() == 1 && bad[0].contains("queues.device[0].url"), "{bad:?}");
+    // Nobody can export to it.
+    let exporter = "[[pfc.device]]\nname = \"d\"\nexporter = \"agent.example\"\n";
+    let errors = errors(&format!("{alone}{exporter}"));
+    assert!(errors.iter().any(|error| error.contains("of an [[ipfix.peer]]")), "{errors:?}");
 }

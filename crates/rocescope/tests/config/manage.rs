@@ -94,7 +94,7 @@ fn a_name_that_exists_nowhere_is_refused_with_the_nearest() {
     for (text, expected) in [
         (
             "module = \"ietf-pfc-queue-telemetri\", action = \"deny\"",
-            "a.toml:12: manage.rules[0].rule[0].module: \"ietf-pfc-queue-telemetri\", expected a \
+            "a.toml:13: manage.rules[0].rule[0].module: \"ietf-pfc-queue-telemetri\", expected a \
              module that is served, the nearest is \"ietf-pfc-queue-telemetry\"",
         ),
         // It is imported, and has no nodes here.

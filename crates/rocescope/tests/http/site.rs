@@ -101,7 +101,7 @@ impl Site {
     pub async fn agent(&self) -> Connection {
         let identity = self.authority.client(AGENT, 2);
         let (connector, name) = connector(&self.authority.pem, Some(&identity));
-        let tcp = TcpStream::connect(self.started().ipfix_address()).await.unwrap();
+        let tcp = TcpStream::connect(self.started().ipfix_address().unwrap()).await.unwrap();
         connector.connect(name, tcp).await.unwrap()
     }
 

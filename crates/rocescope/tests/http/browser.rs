@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::beside::{AT, PLACES, flow};
+use crate::device::{Device, row};
+use crate::devices::{CERTIFICATE, of_devices};
 use crate::export::{Export, report};
 use crate::pfc::{Agent, scope};
 use crate::queues::{entries, example, received, store};
@@ -57,6 +59,18 @@ fn columns(row: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     let site = Site::new("browser", PLACES, "pfc_link_gbps_max = 400");
+    let client = site.authority.client("collector.example", 9);
+    site.write("client.pem", &client.pem);
+    site.write("client.key", &client.key);
+    // One that tells, and one that is not there.
+    let device = Device::new(&site.authority).await;
+    device.hold(&row(1, 1));
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = gone.local_addr().unwrap().port();
+    drop(gone);
+    let lines =
+        of_devices(&[("leaf-2", device.port, CERTIFICATE), ("leaf-3", nobody, CERTIFICATE)]);
+    site.configure(&format!("{PLACES}\n{lines}"), "pfc_link_gbps_max = 400");
     let mut kept = store(&site);
     let unknown = json!("capture-gap");
     for row in [
@@ -93,6 +107,10 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     counters.write_all(&octets).await.unwrap();
     let all = |summary: &Value| summary["pfcCounters"] == 2 && summary["epochs"]["complete"] == 2;
     site.until("/api/v1/summary", all).await;
+    let came = |all: &Value| all["queues"].as_array().unwrap().len() == 3;
+    site.until("/api/v1/queues", came).await;
+    let tried = |all: &Value| all["devices"][1]["problem"].is_string();
+    site.until("/api/v1/queues/devices", tried).await;
 
     let url = format!("http://{}/", site.started().http_address().unwrap());
     let click = |row: &str, until: &str| {
@@ -105,7 +123,11 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     let questions = [
         rows("epochs", 3),
         rows("pfc", 2),
-        rows("queues", 2),
+        rows("queues", 3),
+        rows("devices", 3),
+        "[...document.querySelectorAll('#queues tr.old, #devices tr.old')]\
+         .map(row => row.cells[0].innerText)"
+            .to_owned(),
         click("10.0.0.1 > 10.0.0.2", &rows("beside", 2)),
         shown.to_owned(),
         click("10.0.0.1 > 10.0.0.9", &format!("{shown}.startsWith('Unknown') && {shown}")),
@@ -122,7 +144,7 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     })
     .await
     .unwrap();
-    let [epochs, pfc, queues, beside, meaning, apart, hidden, _, problem, complaints] =
+    let [epochs, pfc, queues, devices, old, beside, meaning, apart, hidden, _, problem, complaints] =
         &answers[..]
     else {
         panic!("{answers:?}");
@@ -170,11 +192,28 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
         .unwrap()
         .iter()
         .map(columns)
-        .filter(|row| row[5].starts_with("unknown"))
+        .filter(|row| row[6].starts_with("unknown"))
         .collect();
     assert_eq!(unknown.len(), 1, "{queues}");
-    assert_eq!(unknown[0][5], "unknown: capture-gap");
-    assert_eq!(unknown[0][7..10], ["not known"; 3]);
+    assert_eq!(unknown[0][6], "unknown: capture-gap");
+    assert_eq!(unknown[0][8..11], ["not known"; 3]);
+
+    // A row whose device is asked no more, or is not reached, does not look as if it were current.
+    let of = |table: &Value, device: &str| -> Vec<String> {
+        let rows = table.as_array().unwrap().iter().map(columns);
+        let mut rows = rows.filter(|row| row[0] == device);
+        rows.next().unwrap().into_iter().map(ToOwned::to_owned).collect()
+    };
+    assert!(of(queues, "leaf-1")[3].ends_with("; not asked any more"), "{queues}");
+    let current = &of(queues, "leaf-2")[3];
+    assert!(current.ends_with(" s ago"), "{current}");
+    assert_eq!(&of(devices, "leaf-1")[1..4], ["not asked any more", "", ""]);
+    assert_eq!(of(devices, "leaf-2")[1], "subscribed");
+    let absent = of(devices, "leaf-3");
+    assert!(absent[1] == "absent" && !absent[3].is_empty(), "{absent:?}");
+    let mut old: Vec<&str> = old.as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
+    old.sort_unstable();
+    assert_eq!(old, ["leaf-1", "leaf-1", "leaf-1", "leaf-3"]);
 
     assert!(problem.as_str().unwrap().contains("seventeen"), "{problem}");
     // The one refused question, and nothing that the policy of the page forbids.

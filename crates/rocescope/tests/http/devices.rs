@@ -7,7 +7,7 @@ use crate::device::{Device, Instead, Manner, row};
 use crate::site::Site;
 
 /// A collector's configuration of devices, each with a few lines of its own.
-fn of_devices(devices: &[(&str, u16, &str)]) -> String {
+pub fn of_devices(devices: &[(&str, u16, &str)]) -> String {
     let device = |(name, port, lines): &(&str, u16, &str)| {
         format!(
             "[[queues.device]]\nname = \"{name}\"\nurl = \"https://127.0.0.1:{port}\"\n\
@@ -17,7 +17,7 @@ fn of_devices(devices: &[(&str, u16, &str)]) -> String {
     devices.iter().map(device).collect()
 }
 
-const CERTIFICATE: &str = "certificate = \"client.pem\"\nkey = \"client.key\"";
+pub const CERTIFICATE: &str = "certificate = \"client.pem\"\nkey = \"client.key\"";
 
 /// A collector that is not started yet, with a certificate for devices.
 fn site(name: &str) -> Site {

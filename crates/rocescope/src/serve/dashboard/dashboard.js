@@ -20,10 +20,14 @@ const byId = (id) => document.getElementById(id);
 let cursor = "";
 let chosen = null;
 
+// What the collector's clock said last, in milliseconds: ages are by it, and not by the browser's.
+let clock = NaN;
+
 async function ask(path) {
   const response = await fetch(path, { headers: { accept: "application/json" } });
   const body = await response.json();
   if (!response.ok) throw new Error(body.detail ?? `HTTP ${response.status}`);
+  clock = Date.parse(response.headers.get("date") ?? "");
   return body;
 }
 
@@ -169,7 +173,49 @@ function known(value) {
   return value === null ? "not known" : digits(value);
 }
 
+function age(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 120) return `${seconds} s ago`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min ago`;
+  return seconds < 172800 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86400)} d ago`;
+}
+
+// Why a row does not say how its queue stands now; nothing where it may.
+function old(latest, connection) {
+  if (connection === undefined) return "not asked any more";
+  if (connection === "absent") return "device absent";
+  const past = clock - Number(latest.receivedMilliseconds);
+  if (Number.isNaN(past)) return "of unknown age";
+  return past > 2 * Number(latest.durationNs) / 1e6 + 60000 ? "nothing newer" : "";
+}
+
+async function devices() {
+  const { devices } = await ask("/api/v1/queues/devices");
+  const body = document.createElement("tbody");
+  for (const device of devices) {
+    const row = body.insertRow();
+    const { accepted = 0, repeated = 0, ...others } = device.verdicts;
+    const refused = Object.values(others).reduce((sum, rows) => sum + BigInt(rows), 0n);
+    cell(row, device.device);
+    cell(row, device.connection ?? "not asked any more");
+    cell(row, device.sinceMilliseconds === undefined ? "" : time(device.sinceMilliseconds));
+    cell(row, device.problem ?? "", "words");
+    cell(row, digits(device.queues), "n");
+    cell(row, digits(accepted), "n");
+    cell(row, digits(refused), "n");
+    cell(row, device.url ?? "");
+    if (device.connection === undefined || device.connection === "absent") row.className = "old";
+  }
+  byId("devices").tBodies[0].replaceWith(body);
+  byId("devices").hidden = devices.length === 0;
+  byId("devices-shown").textContent = devices.length === 0
+    ? "None is configured."
+    : "That a device is absent says nothing about its queues.";
+  return new Map(devices.map((device) => [device.device, device.connection]));
+}
+
 async function queues() {
+  const connections = await devices();
   const page = await ask("/api/v1/queues?limit=256");
   const body = document.createElement("tbody");
   for (const queue of page.queues) {
@@ -182,6 +228,11 @@ async function queues() {
       cell(row, "no row is stored", "words").colSpan = 10;
       continue;
     }
+    const received = Number(latest.receivedMilliseconds);
+    const reason = old(latest, connections.get(queue.device));
+    const words = Number.isNaN(clock) ? "" : `, ${age(clock - received)}`;
+    cell(row, `${time(received)}${words}${reason === "" ? "" : `; ${reason}`}`, "age");
+    if (reason !== "") row.className = "old";
     cell(row, latest.mappedPriority.join(", "));
     cell(row, digits(latest.intervalId), "n");
     cell(row, latest.unknownReason === null ? latest.quality : `${latest.quality}: ${latest.unknownReason}`);
@@ -191,7 +242,6 @@ async function queues() {
     cell(row, known(latest.absoluteErrorNs), "n");
     cell(row, digits(epoch.missingIntervals), "n");
     cell(row, digits(epoch.rejected), "n");
-    cell(row, time(latest.receivedMilliseconds));
   }
   byId("queues").tBodies[0].replaceWith(body);
   const shown = page.queues.length === 0 ? "None was reported." : "All that are stored are shown.";

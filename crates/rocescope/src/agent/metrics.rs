@@ -2,6 +2,7 @@
 //! meters, as at the control socket: what answers is what does the work.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -14,8 +15,9 @@ use prometheus::TextEncoder;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::manage::Managed;
 use super::observer::Command;
-use crate::serve::{labelled, local};
+use crate::serve::{labelled, local, text};
 
 /// What the name of every number of an agent begins with.
 const PREFIX: &str = "rocescope_agent";
@@ -36,26 +38,42 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, String> {
 }
 
 /// What there is to read.
-pub fn router(commands: Sender<Command>) -> Router {
+pub fn router(commands: Sender<Command>, managed: Option<Arc<Managed>>) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
-        .with_state(commands)
+        .with_state(Asked { commands, managed })
 }
 
-async fn metrics(State(commands): State<Sender<Command>>) -> Response<Body> {
+/// Who is asked.
+#[derive(Clone)]
+struct Asked {
+    commands: Sender<Command>,
+    managed: Option<Arc<Managed>>,
+}
+
+async fn metrics(State(Asked { commands, managed }): State<Asked>) -> Response<Body> {
+    let served = of_served(managed).await;
     match asked(&commands, Command::Counted).await {
         Some((rows, missing)) => {
             let missing = TextEncoder::new().encode_to_string(missing.as_slice());
             let missing = missing.map_err(|error| error.to_string());
             let text = labelled(PREFIX, DESTINATION, rows);
-            local::metrics(text.and_then(|text| Ok(text + &missing?)))
+            local::metrics(text.and_then(|text| Ok(text + &missing? + &served?)))
         }
         None => not_metering(),
     }
 }
 
-async fn health(State(commands): State<Sender<Command>>) -> Response<Body> {
+/// What is counted of RESTCONF and NETCONF, where they are served.
+async fn of_served(managed: Option<Arc<Managed>>) -> Result<String, String> {
+    let Some(managed) = managed else { return Ok(String::new()) };
+    let counted = tokio::task::spawn_blocking(move || managed.counted()).await;
+    let rows = counted.map_err(|error| format!("what is served cannot be counted: {error}"))?;
+    text(PREFIX, rows)
+}
+
+async fn health(State(Asked { commands, .. }): State<Asked>) -> Response<Body> {
     match asked(&commands, Command::Alive).await {
         Some(()) => local::line(StatusCode::OK, "alive"),
         None => not_metering(),

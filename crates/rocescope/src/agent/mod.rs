@@ -162,9 +162,7 @@ impl Agent {
         if let Some(listener) = self.control {
             listen(&runtime, listener, &self.device, &commands)?;
         }
-        if let Some(listener) = self.metrics {
-            serve_metrics(&runtime, listener, &self.device, &commands)?;
-        }
+        let metrics = self.metrics.map(|listener| (listener, commands.clone()));
         watch_signals(&runtime, path.to_owned(), commands.clone())?;
         let mut connections = Vec::new();
         let mut targets = Vec::new();
@@ -205,6 +203,10 @@ impl Agent {
             }
             None => None,
         };
+        if let Some((listener, commands)) = metrics {
+            let router = metrics::router(commands, managed.clone());
+            serve_metrics(&runtime, listener, &self.device, router)?;
+        }
         let observer = Observer::new(
             self.device,
             self.provisioning,
@@ -392,7 +394,7 @@ fn serve_metrics(
     runtime: &Runtime,
     listener: std::net::TcpListener,
     device: &Device,
-    commands: &Sender<Command>,
+    router: axum::Router,
 ) -> Result<(), String> {
     let _inside = runtime.enter();
     let failed = |error| format!("agent.metrics_listen: {error}");
@@ -404,7 +406,7 @@ fn serve_metrics(
         head_octets_max: size(limits.metrics_head_octets_max),
         within: Duration::from_secs(limits.metrics_timeout_s),
     };
-    runtime.spawn(local::serve(listener, metrics::router(commands.clone()), bounds));
+    runtime.spawn(local::serve(listener, router, bounds));
     tracing::info!("serves metrics on http://{address}/metrics");
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! A new configuration while the agent runs.
 
+use std::collections::BTreeSet;
+
 use manage::access::Policy;
 
 use super::observer::Observer;
@@ -27,12 +29,14 @@ impl Observer {
         self.disabled = disabled;
         self.seen.reloads += 1;
         let (all, withdrawn) = (device.provisioned.len(), device.withdrawn().count());
+        let access = device.manage.as_ref().filter(|_| self.managed.is_some());
+        let access = access.map_or_else(String::new, |manage| of_access(&manage.policy));
         match withdrawn {
-            0 => tracing::info!("reloaded: {all} streams and rules"),
+            0 => tracing::info!("reloaded: {all} streams and rules{access}"),
             // SEQ-3.6
             _ => tracing::warn!(
                 "reloaded: {all} streams and rules, {withdrawn} of them not attested any more and \
-                 not metered"
+                 not metered{access}"
             ),
         }
         self.device.provisioned = device.provisioned;
@@ -42,6 +46,19 @@ impl Observer {
             managed.set_policy(manage.policy.clone());
         }
     }
+}
+
+/// What of `[manage]` holds from now on.
+fn of_access(policy: &Policy) -> String {
+    let users: BTreeSet<&str> =
+        policy.groups.iter().flat_map(|group| &group.users).map(|user| &**user).collect();
+    let rules: usize = policy.lists.iter().map(|list| list.rules.len()).sum();
+    let (lists, groups) = (policy.lists.len(), policy.groups.len());
+    format!(
+        "; of [manage] {rules} access rules in {lists} lists, {groups} groups with {} users, and \
+         the defaults",
+        users.len()
+    )
 }
 
 /// The first section that a reload cannot take over.

@@ -12,7 +12,7 @@ use manage::push::{Message, Shared};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::Attached;
+use super::{Attached, Way};
 use crate::collector::session::stopped;
 
 /// How often a stream without news shows that it goes on.
@@ -73,10 +73,15 @@ impl Body for Answer {
 /// Sends what there is and what comes until the subscription is over, its reader gone, or the agent
 /// stops.
 async fn send(mut reader: Attached, sender: mpsc::Sender<Bytes>, mut stop: watch::Receiver<bool>) {
+    let managed = reader.managed();
+    let _read = managed.counts.stream();
     loop {
         let pieces = tokio::select! {
             message = reader.next() => match message {
-                Some(message) => event(&message),
+                Some(message) => {
+                    managed.counts.sent(Way::Restconf);
+                    event(&message)
+                }
                 None => return,
             },
             () = sender.closed() => return,

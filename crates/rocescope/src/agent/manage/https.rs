@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use super::events::Answer;
-use super::{Busy, Managed};
+use super::{Busy, Managed, Way};
 use crate::agent::size;
 use crate::collector::admission::Handshakes;
 use crate::collector::session::stopped;
@@ -102,6 +102,7 @@ pub(super) async fn serve(
 
 /// One connection: a stranger's until a request of it has been let through.
 async fn connection(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr) {
+    shared.managed.counts.connected(Way::Restconf);
     let (place, mut evicted) = shared.strangers.enter(from.ip());
     let place = Arc::new(Mutex::new(Place::Stranger(place)));
     let answering = async {
@@ -109,7 +110,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr) {
         let within = Duration::from_secs(shared.manage.limits.request_timeout_s);
         let made = timeout(within, handshake(shared.tls.clone(), stream)).await;
         if let Ok(Some((stream, chain))) = made {
-            requests(&shared, stream, chain.into(), place).await;
+            requests(&shared, stream, from, chain.into(), place).await;
         }
     };
     tokio::select! {
@@ -121,13 +122,18 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr) {
 async fn requests(
     shared: &Arc<Shared>,
     stream: Tls,
+    from: SocketAddr,
     chain: Arc<[CertificateDer<'static>]>,
     place: Arc<Mutex<Place>>,
 ) {
     let limits = shared.manage.limits;
     let service = service_fn(|request: Request<Incoming>| {
         let (shared, chain, place) = (shared.clone(), chain.clone(), place.clone());
-        async move { Ok::<_, Infallible>(answered(&shared, &chain, &place, request).await) }
+        async move {
+            let answer = answered(&shared, from, &chain, &place, request).await;
+            shared.managed.counts.answered(answer.status().as_u16());
+            Ok::<_, Infallible>(answer)
+        }
     });
     let stream = Paced::new(stream, Duration::from_secs(limits.answer_timeout_s));
     let mut connection = std::pin::pin!(
@@ -152,6 +158,7 @@ async fn requests(
 
 async fn answered(
     shared: &Arc<Shared>,
+    from: SocketAddr,
     chain: &[CertificateDer<'static>],
     place: &Mutex<Place>,
     request: Request<Incoming>,
@@ -171,6 +178,7 @@ async fn answered(
     let user = match shared.user(chain, &head.headers) {
         Ok(user) => user,
         Err(why) => {
+            shared.managed.refused(Way::Restconf, from, &why);
             let mut response = refused(StatusCode::UNAUTHORIZED, Tag::AccessDenied, why);
             let challenge = HeaderValue::from_static("Bearer realm=\"rocescope\"");
             response.headers_mut().insert("www-authenticate", challenge);
@@ -188,6 +196,10 @@ async fn answered(
                 refused(StatusCode::METHOD_NOT_ALLOWED, Tag::OperationNotSupported, what);
             response.headers_mut().insert("allow", HeaderValue::from_static("GET"));
             return response;
+        }
+        if let Some(query) = head.uri.query() {
+            let what = format!("parameters {:?}, expected none here", printable(query));
+            return refused(StatusCode::BAD_REQUEST, Tag::InvalidValue, what);
         }
         if !accept.as_deref().is_none_or(takes_events) {
             let what = "Accept without text/event-stream, expected it".into();

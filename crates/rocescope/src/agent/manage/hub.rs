@@ -354,6 +354,11 @@ impl State {
 struct Over;
 
 impl Attached {
+    /// What the subscription is of.
+    pub(super) fn managed(&self) -> Arc<Managed> {
+        self.managed.clone()
+    }
+
     /// Waits for the next message; none once the subscription has come to its end. Dropping the
     /// future loses nothing.
     pub async fn next(&mut self) -> Option<Message> {

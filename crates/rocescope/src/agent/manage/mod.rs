@@ -4,6 +4,7 @@
 //! board where rows are published, clocks, sessions, and the subscriptions at work ([`hub`]).
 // QUE-pub.2, QUE-sec.1
 
+mod counts;
 mod events;
 mod https;
 mod hub;
@@ -11,6 +12,7 @@ mod open;
 pub mod ssh;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
@@ -27,6 +29,7 @@ use observe::queue::row::Row;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::queue::board::Board;
+use counts::Way;
 use hub::{Attached, Busy, Waiting};
 pub use open::{Opened, open, refusals};
 
@@ -36,6 +39,7 @@ pub struct Managed {
     hub: hub::Hub,
     /// Answers that are made at one time, whatever the way in.
     answers: Semaphore,
+    counts: counts::Counts,
 }
 
 /// All of the datastore but the subscriptions, which read it themselves.
@@ -84,7 +88,8 @@ impl Managed {
             denied_notifications: AtomicU32::new(0),
         };
         let answers = Semaphore::new(answers_max.min(Semaphore::MAX_PERMITS));
-        Ok(Arc::new(Self { facts, hub: hub::Hub::new(schema, settings), answers }))
+        let hub = hub::Hub::new(schema, settings);
+        Ok(Arc::new(Self { facts, hub, answers, counts: counts::Counts::default() }))
     }
 
     /// The modules.
@@ -130,6 +135,11 @@ impl Managed {
     /// Both clocks.
     pub fn now(&self) -> Now {
         Now { monotonic: self.facts.started.elapsed(), wall: SystemTime::now() }
+    }
+
+    /// Somebody is not let in.
+    fn refused(&self, way: Way, from: SocketAddr, why: &str) {
+        self.counts.refused(way, from, why, self.facts.started.elapsed());
     }
 
     /// Counts an operation that somebody may not call.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use manage::netconf::{End, Limits, Session, Then, World};
 use russh::keys::Algorithm;
-use russh::keys::ssh_key::PublicKey;
+use russh::keys::ssh_key::{HashAlg, PublicKey};
 use russh::keys::{PrivateKey, load_secret_key};
 use russh::server::{
     Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, VerifiedPublicKey, run_stream,
@@ -26,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{Managed, Waiting};
+use super::{Managed, Waiting, Way};
 use crate::collector::admission::{Handshake, Handshakes};
 use crate::config::printable;
 use crate::serve::paced::Paced;
@@ -142,9 +142,21 @@ pub async fn serve(
             continue;
         };
         let (shared, stop) = (shared.clone(), stop.clone());
+        shared.managed.counts.connected(Way::Netconf);
         tokio::spawn(async move {
-            if let Err(problem) = connection(shared, stream, peer, stop).await {
-                tracing::info!("{peer}: {}", printable(&problem));
+            let login = Arc::new(Mutex::new(Login::Nothing));
+            let problem = connection(shared.clone(), stream, peer, stop, &login).await.err();
+            let login = std::mem::take(&mut *login.lock().unwrap_or_else(PoisonError::into_inner));
+            match (login, problem) {
+                (Login::Refused(why), _) => shared.managed.refused(Way::Netconf, peer, &why),
+                // What became of its sessions they have said.
+                (Login::Known, Some(problem)) => {
+                    tracing::debug!("{peer}: {}", printable(&problem));
+                }
+                (Login::Nothing, Some(problem)) => {
+                    tracing::info!("NETCONF: {peer}: no login: {}", printable(&problem));
+                }
+                (_, None) => {}
             }
         });
     }
@@ -176,6 +188,7 @@ async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     mut stop: watch::Receiver<bool>,
+    login: &Arc<Mutex<Login>>,
 ) -> Result<(), String> {
     let (place, evicted) = shared.strangers.enter(peer.ip());
     let place = Arc::new(Mutex::new(Place::Stranger(place)));
@@ -190,6 +203,7 @@ async fn connection(
         peer,
         user: None,
         place: place.clone(),
+        login: login.clone(),
         channels: HashMap::new(),
         running: running.clone(),
     };
@@ -240,12 +254,25 @@ async fn connection(
     Ok(())
 }
 
+/// What a client has shown of who it is.
+#[derive(Default)]
+enum Login {
+    /// Nothing so far.
+    #[default]
+    Nothing,
+    /// Keys that nobody has, the last of them. It may have others.
+    Refused(String),
+    /// A key that a user has.
+    Known,
+}
+
 /// One SSH connection.
 struct Client {
     shared: Arc<Shared>,
     peer: SocketAddr,
     user: Option<String>,
     place: Arc<Mutex<Place>>,
+    login: Arc<Mutex<Login>>,
     channels: HashMap<ChannelId, Channel<Msg>>,
     /// Sessions that are at work.
     running: Arc<AtomicU32>,
@@ -261,7 +288,20 @@ impl Client {
         let known = users.iter().any(|(name, keys)| {
             name == user && keys.iter().any(|known| known.key_data() == key.key_data())
         });
-        if known { Auth::Accept } else { Auth::reject() }
+        if known {
+            return Auth::Accept;
+        }
+        let fingerprint = key.fingerprint(HashAlg::Sha256);
+        let user = printable(user);
+        let why = match users.iter().any(|(name, _)| *name == *user.to_string()) {
+            true => format!("key {fingerprint}, which is none of {user}'s"),
+            false => format!("user {user}, whom no [[manage.login]] with ssh_keys has"),
+        };
+        let mut login = self.login.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*login, Login::Known) {
+            *login = Login::Refused(why);
+        }
+        Auth::reject()
     }
 }
 
@@ -288,6 +328,7 @@ impl Handler for Client {
                 return Ok(Auth::reject());
             };
             *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Place::Known(permit);
+            *self.login.lock().unwrap_or_else(PoisonError::into_inner) = Login::Known;
             self.user = Some(user.to_owned());
         }
         Ok(may)
@@ -336,9 +377,15 @@ impl Handler for Client {
         let (shared, peer) = (self.shared.clone(), self.peer);
         let running = self.running.clone();
         running.fetch_add(1, Ordering::Relaxed);
+        let handle = ssh.handle();
         tokio::spawn(async move {
-            let (reader, writer) = tokio::io::split(channel.into_stream());
-            session(&shared, &user, peer, reader, writer, permit).await;
+            let (reader, mut writer) = tokio::io::split(channel.into_stream());
+            let in_order = session(&shared, &user, peer, reader, &mut writer, permit).await;
+            if in_order {
+                // Without it a client's program takes the end for a failure (RFC 4254, section 6.10).
+                _ = handle.exit_status_request(id, 0).await;
+            }
+            _ = writer.shutdown().await;
             running.fetch_sub(1, Ordering::Relaxed);
         });
         Ok(())
@@ -384,15 +431,15 @@ enum Ended {
     Dropped(String),
 }
 
-/// One session of NETCONF, from hello to its end.
+/// One session of NETCONF, from hello to its end. Whether that came in order.
 async fn session(
     shared: &Shared,
     user: &str,
     peer: SocketAddr,
     reader: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
+    writer: &mut (impl AsyncWrite + Unpin),
     permit: OwnedSemaphorePermit,
-) {
+) -> bool {
     let managed = &shared.managed;
     let id = shared.next.fetch_add(1, Ordering::Relaxed);
     let limits =
@@ -406,7 +453,7 @@ async fn session(
         shared,
         session,
         reader,
-        writer: &mut writer,
+        writer,
         id,
         ahead: Vec::new(),
         gone: false,
@@ -425,8 +472,8 @@ async fn session(
     managed.session_leaves(id).await;
     managed.session_ended(id, in_order);
     shared.kills().remove(&id);
-    _ = writer.shutdown().await;
     drop(permit);
+    in_order
 }
 
 impl Shared {
@@ -574,6 +621,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Running<'_, R, W> {
             self.subscribed = true;
             let octets = self.session.notification_text(&message.time(), &message.content());
             self.send(&octets).await?;
+            self.shared.managed.counts.sent(Way::Netconf);
         }
     }
 

@@ -419,7 +419,16 @@ fn poll(directory: &Path) -> Result<(), Failure> {
         Direction::ALL.map(|direction| pfc::qualified(direction, &statement, &said));
     let qualified = [Some(received?), Some(transmitted?)];
     let promise = pfc::promise(&statement, &said).ok_or("a width")?;
-    let place = Place { domain: 1, point: 1, qualified, promise, identify: true, ports_max: 4096 };
+    let place = Place {
+        source: "pfc.source[0]".into(),
+        scopes: Arc::default(),
+        domain: 1,
+        point: 1,
+        qualified,
+        promise,
+        identify: true,
+        ports_max: 4096,
+    };
     let settings = SonicSettings {
         address,
         ports: Vec::new(),

@@ -11,9 +11,11 @@ case "${1:-}" in
   # g++ compiles libFuzzer for the fuzz harness. tshark and ipfixDump read what we read and write. ip
   # and unshare make network namespaces for live traffic. softflowd exports to our collector, and
   # openssl and python3 are the other side of TLS. redis-server holds the database of a switch.
-  # yanglint judges rows of queue telemetry, and chromium shows the dashboard.
-  test) packages=("${build[@]}" chromium g++ iproute2 libfixbuf-tools libyang2-tools openssh-client openssl python3
-    python3-pip python3-venv redis-server softflowd tshark util-linux zstd) ;;
+  # yanglint judges rows of queue telemetry. libnetconf2, whose headers include those of libssh and
+  # OpenSSL, and ncclient are clients of NETCONF. chromium shows the dashboard.
+  test) packages=("${build[@]}" chromium curl g++ iproute2 libfixbuf-tools libnetconf2-dev libssh-dev
+    libssl-dev libyang2-tools openssh-client openssl python3 python3-ncclient python3-pip python3-venv
+    redis-server softflowd tshark util-linux zstd) ;;
   bench) packages=("${build[@]}" nfdump redis-server softflowd tshark util-linux) ;;
   *)
     echo "usage: scripts/setup.sh demo|test|bench" >&2

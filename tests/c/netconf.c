@@ -3,6 +3,8 @@
  * It learns every module from the server, so that libyang checks each answer and notification against
  * what the server says it implements. Ends with 1 where something is not as it has to be. */
 
+#define _GNU_SOURCE
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,13 +61,33 @@ host_key(const char *host, ssh_session session, void *unused)
 
     (void)host;
     (void)unused;
-    if (ssh_get_server_publickey(session, &key) || ssh_pki_import_pubkey_file(known_host_key, &known)) {
-        return -1;
+    if (ssh_get_server_publickey(session, &key)) {
+        failed("no key of the host: %s", ssh_get_error(session));
+    }
+    if (ssh_pki_import_pubkey_file(known_host_key, &known)) {
+        failed("%s: no public key", known_host_key);
     }
     different = ssh_key_cmp(key, known, SSH_KEY_CMP_PUBLIC);
     ssh_key_free(key);
     ssh_key_free(known);
-    return different;
+    if (different) {
+        failed("another host key than %s", known_host_key);
+    }
+    return 0;
+}
+
+/* Whether an element of this name is in an envelope, which no module describes. */
+static int
+has(const struct lyd_node *envelope, const char *name)
+{
+    const struct lyd_node *child;
+
+    LY_LIST_FOR(lyd_child(envelope), child) {
+        if (!strcmp(LYD_NAME(child), name)) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* The reply to a request; the envelope with an error where there is no output. */
@@ -97,7 +119,7 @@ answered(struct nc_session *session, struct nc_rpc *rpc, const char *name)
     struct lyd_node *envelope;
     struct lyd_node *output = reply(session, rpc, name, &envelope);
 
-    if (!output) {
+    if (!output && !has(envelope, "ok")) {
         lyd_print_file(stderr, envelope, LYD_XML, 0);
         failed("%s was refused", name);
     }
@@ -113,7 +135,7 @@ refused(struct nc_session *session, struct nc_rpc *rpc, const char *name, const 
     struct lyd_node *output = reply(session, rpc, name, &envelope);
     char *text = NULL;
 
-    if (output) {
+    if (output || !has(envelope, "rpc-error")) {
         failed("%s was answered, expected %s", name, tag);
     }
     lyd_print_mem(&text, envelope, LYD_XML, 0);
@@ -132,7 +154,7 @@ data_of(const struct lyd_node *node, const char *name)
     struct lyd_node *element;
 
     LYD_TREE_DFS_BEGIN(node, element) {
-        if (!any && (element->schema->nodetype & LYS_ANYDATA)) {
+        if (!any && element->schema && (element->schema->nodetype & LYS_ANYDATA)) {
             any = (const struct lyd_node_any *)element;
         }
         LYD_TREE_DFS_END(node, element);
@@ -185,20 +207,27 @@ notified(struct nc_session *session, const char *name)
     return notification;
 }
 
-/* The interval that a change is about. */
+/* The interval that a change is about. What it holds stands below a node that is not in it, so that
+ * libyang has no schema for it. */
 static unsigned long
 interval_of(struct lyd_node *change)
 {
-    struct ly_set *found = NULL;
-    unsigned long interval;
-    const struct lyd_node *row = data_of(change, "push-change-update");
+    const char *edits = "/ietf-yang-push:push-change-update/datastore-changes/yang-patch/edit";
+    const struct lyd_node *row;
+    struct lyd_node *element;
+    unsigned long interval = 0;
 
-    if (lyd_find_xpath(row, "//" QUEUE ":interval-id", &found) || found->count != 1) {
+    if (count(change, edits) != 1) {
         lyd_print_file(stderr, change, LYD_XML, 0);
-        failed("a change of %u rows, expected one", found ? found->count : 0);
+        failed("%u edits in a change, expected one", count(change, edits));
     }
-    interval = strtoul(lyd_get_value(found->dnodes[0]), NULL, 10);
-    ly_set_free(found, NULL);
+    row = data_of(change, "push-change-update");
+    LYD_TREE_DFS_BEGIN(row, element) {
+        if (!strcmp(LYD_NAME(element), "interval-id")) {
+            interval = strtoul(lyd_get_value(element), NULL, 10);
+        }
+        LYD_TREE_DFS_END(row, element);
+    }
     lyd_free_tree(change);
     return interval;
 }
@@ -211,7 +240,9 @@ main(int argc, char **argv)
     const struct lys_module *module;
     const struct lyd_node_any *any;
     const char *datastore = "ietf-datastores:operational";
-    const char *all = "<interfaces xmlns=\"" IF "\"/>";
+    /* libyang leaves a container out of what it sends where nothing stands in it. */
+    const char *all = "<interfaces xmlns=\"" IF "\"><interface/></interfaces>";
+    const char *path = "/ietf-interfaces:interfaces";
     char *public_key;
     unsigned queues, found;
     uint32_t subscription;
@@ -242,7 +273,7 @@ main(int argc, char **argv)
     }
     quiet("while it learned the modules");
     /* Both advertise 1.1: from here on it speaks in chunks, and takes nothing else. */
-    if (nc_session_get_version(session) != 1) {
+    if (!nc_session_get_version(session)) {
         failed("a session of version 1.0, expected 1.1");
     }
     module = ly_ctx_get_module_implemented(nc_session_get_ctx(session), QUEUE);
@@ -251,17 +282,17 @@ main(int argc, char **argv)
     }
 
     rows(answered(session, nc_rpc_get(all, 0, NC_PARAMTYPE_CONST), "get by subtree"), "get", queues);
-    rows(answered(session, nc_rpc_get("/ietf-interfaces:interfaces", 0, NC_PARAMTYPE_CONST),
-            "get by XPath"), "get", queues);
+    rows(answered(session, nc_rpc_get(path, 0, NC_PARAMTYPE_CONST), "get by XPath"), "get",
+            queues);
     rows(answered(session, nc_rpc_get("/ietf-interfaces:interfaces/interface[name='Ethernet1']", 0,
             NC_PARAMTYPE_CONST), "get of one interface"), "get", 8);
     rows(answered(session, nc_rpc_get(all, NC_WD_ALL, NC_PARAMTYPE_CONST), "get with defaults"),
             "get", queues);
-    rows(answered(session, nc_rpc_getdata(datastore, all, "false", NULL, 0, 0, 0, 0, 0,
+    rows(answered(session, nc_rpc_getdata(datastore, all, NULL, NULL, 0, 0, 0, 0, 0,
             NC_PARAMTYPE_CONST), "get-data by subtree"), "get-data", queues);
-    rows(answered(session, nc_rpc_getdata(datastore, "/ietf-interfaces:interfaces", NULL, NULL, 0, 0,
-            0, 0, NC_WD_TRIM, NC_PARAMTYPE_CONST), "get-data by XPath"), "get-data", queues);
-    output = answered(session, nc_rpc_getdata(datastore, all, NULL, NULL, 0, 0, 2, 0, 0,
+    rows(answered(session, nc_rpc_getdata(datastore, path, "false", NULL, 0, 0, 0, 0,
+            NC_WD_TRIM, NC_PARAMTYPE_CONST), "get-data by XPath"), "get-data", queues);
+    output = answered(session, nc_rpc_getdata(datastore, path, NULL, NULL, 0, 0, 2, 0, 0,
             NC_PARAMTYPE_CONST), "get-data of two levels");
     found = count(data_of(output, "get-data"), "/ietf-interfaces:interfaces/interface");
     if (found != queues / 8) {
@@ -283,11 +314,9 @@ main(int argc, char **argv)
     refused(session, nc_rpc_getschema("nothing", NULL, NULL, NC_PARAMTYPE_CONST), "get-schema",
             "invalid-value");
     refused(session, nc_rpc_lock(NC_DATASTORE_RUNNING), "lock", "operation-not-supported");
-    refused(session, nc_rpc_getconfig(NC_DATASTORE_CANDIDATE, NULL, 0, NC_PARAMTYPE_CONST),
-            "get-config of what there is not", "invalid-value");
     complaints = 0;
 
-    output = answered(session, nc_rpc_establishpush_onchange(datastore, all, NULL, NULL, 0, 1, NULL,
+    output = answered(session, nc_rpc_establishpush_onchange(datastore, path, NULL, NULL, 0, 1, NULL,
             NC_PARAMTYPE_CONST), "establish-subscription");
     if (!lyd_child(output) || strcmp(lyd_child(output)->schema->name, "id")) {
         failed("establish-subscription without an id");
@@ -308,7 +337,8 @@ main(int argc, char **argv)
     lyd_free_tree(answered(session, nc_rpc_resyncsub(subscription), "resync-subscription"));
     rows(notified(session, "push-update"), "push-update behind resync-subscription", queues);
     lyd_free_tree(answered(session, nc_rpc_deletesub(subscription), "delete-subscription"));
-    refused(session, nc_rpc_deletesub(subscription), "delete-subscription again", "rpc-error");
+    refused(session, nc_rpc_deletesub(subscription), "delete-subscription again",
+            "no-such-subscription");
     nc_session_free(session, NULL);
     nc_client_destroy();
     puts("good");

@@ -9,6 +9,8 @@ mod judged;
 mod live;
 mod metrics;
 mod nacm;
+#[path = "../shared/packages.rs"]
+mod packages;
 mod pfc;
 #[path = "../meter/pfc_dumped.rs"]
 mod pfc_dumped;

@@ -1,4 +1,4 @@
-//! RESTCONF of the agent, asked by `curl` as an operator would.
+//! RESTCONF of the agent, asked by `curl` as an operator would, and by schemathesis as nobody would.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,6 +13,7 @@ use manage::read::{Encoding, What};
 use manage::schema::Schema;
 use serde_json::{Value, json};
 
+use super::packages::{repository, schemathesis};
 use super::program::{HANGS, ROCESCOPE, Room, Running};
 
 const QUEUES: &str = "/restconf/ds/ietf-datastores:operational/ietf-interfaces:interfaces";
@@ -93,6 +94,10 @@ user = "alice"
 name = "agent.example"
 
 [[manage.login]]
+user = "alice"
+token_sha256 = "{}"
+
+[[manage.login]]
 user = "carol"
 token_sha256 = "{}"
 
@@ -121,6 +126,7 @@ rule = [
     {{ module = "ietf-interfaces", access = "read", action = "permit" }},
 ]
 "#,
+        sha256("operator"),
         sha256("guest"),
         sha256("nobody")
     );
@@ -336,5 +342,32 @@ fn a_subscriber_gets_each_interval_as_one_replacement() {
     // It ends with its reader.
     let gone = || (scene.alice(&[path]).status == 404).then_some(());
     waited("the end of the subscription", gone);
+    scene.ended();
+}
+
+// QUE-pub.2
+#[test]
+fn every_answer_is_as_described_whatever_is_asked() {
+    let scene = Scene::new();
+    let description = repository().join("tests/schemathesis/restconf.json");
+    let authority = scene.room.path("pki/ca.pem");
+    let url = format!("https://localhost:{}", scene.port);
+    let arguments = [
+        description.to_str().expect("text"),
+        "--url",
+        &url,
+        "--tls-verify",
+        authority.to_str().expect("text"),
+        "--header",
+        "Authorization: Bearer operator",
+    ];
+    let in_xml = ["--header", "Accept: application/yang-data+xml", "--max-examples", "5"];
+    for arguments in [arguments.to_vec(), [&arguments[..], &in_xml].concat()] {
+        let output = schemathesis("restconf.toml", &scene.room.folder, &arguments).output();
+        let output = output.expect("schemathesis runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("16 selected / 16 total"), "{said}");
+    }
     scene.ended();
 }

@@ -1,4 +1,5 @@
-//! NETCONF over SSH, with the clients that others use: OpenSSH's and ncclient.
+//! NETCONF over SSH, with the clients that others use: OpenSSH's, ncclient, netconf-console2 and
+//! libnetconf2.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use rocescope::queue::board::{Board, Limits};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+
+use super::packages::{python, repository};
 
 const QUEUES: usize = 256;
 const TAKEN_WITHIN: Duration = Duration::from_secs(3);
@@ -233,33 +236,139 @@ fn a_session_that_does_not_read_ends_and_holds_up_nobody() {
     drop(writing.join().expect("written or not"));
 }
 
+impl Served {
+    /// Runs a client that says `subscribed` where it wants intervals of a queue, and `good` at its end.
+    fn satisfies(&self, client: &mut Command, last_interval: u64) {
+        let spawned = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut client = spawned.expect("it runs");
+        let mut lines = BufReader::new(client.stdout.take().expect("a pipe")).lines();
+        let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
+        if line() == "subscribed" {
+            for interval in 2..=last_interval {
+                self.board.publish(vec![row(0, interval)]);
+            }
+        }
+        let last = line();
+        let ended = client.wait_with_output().expect("it ends");
+        assert_eq!(last, "good", "{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(ended.status.success(), "{:?}", ended.status);
+    }
+
+    fn ncclient(&self, python: &Path) {
+        let mut client = Command::new(python);
+        client.arg(repository().join("tests/python/ssh.py")).arg(self.port.to_string());
+        client.arg(self.at("alice")).arg(QUEUES.to_string());
+        self.satisfies(&mut client, 20);
+    }
+}
+
 // QUE-pub.2
 #[test]
 fn ncclient_reads_subscribes_and_loses_nothing_under_load() {
+    Served::new().ncclient(&python());
+}
+
+// QUE-pub.2
+#[test]
+fn ncclient_as_debian_has_it_does_so_too() {
+    Served::new().ncclient(Path::new("/usr/bin/python3"));
+}
+
+// QUE-pub.2
+#[test]
+fn libnetconf2_learns_the_modules_reads_and_subscribes() {
     let served = Served::new();
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = Command::new(repository.join("scripts/python.sh"))
-        .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("python"))
+    let of_libraries = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "libnetconf2", "libyang", "libssh"])
         .output()
-        .expect("python.sh runs");
-    assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
-    let python = String::from_utf8(python.stdout).expect("text");
-    let mut client = Command::new(python.trim())
-        .arg(repository.join("tests/python/ssh.py"))
-        .args([served.port.to_string(), served.at("alice").display().to_string()])
-        .arg(QUEUES.to_string())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
-    let mut lines = BufReader::new(client.stdout.take().expect("a pipe")).lines();
-    let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
-    if line() == "subscribed" {
-        for interval in 2..=20 {
-            served.board.publish(vec![row(0, interval)]);
-        }
+        .expect("pkg-config runs");
+    assert!(of_libraries.status.success(), "{of_libraries:?}");
+    let flags = String::from_utf8(of_libraries.stdout).expect("text");
+    let compiled = Command::new("gcc")
+        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(served.at("netconf"))
+        .arg(repository().join("tests/c/netconf.c"))
+        .args(flags.split_whitespace())
+        .output()
+        .expect("gcc runs");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let mut client = Command::new(served.at("netconf"));
+    client.arg(served.port.to_string()).arg(served.at("alice")).arg(served.at("host.pub"));
+    served.satisfies(client.arg(QUEUES.to_string()), 3);
+}
+
+/// netconf-console2, of a user that it finds in a configuration of SSH: it has a password otherwise,
+/// with which it does not read a key that has none.
+struct Console {
+    served: Served,
+    program: PathBuf,
+}
+
+impl Console {
+    fn new() -> Self {
+        let served = Served::new();
+        let (key, known) = (served.at("alice"), served.at("known"));
+        let text = format!(
+            "Host *\n  User alice\n  IdentityFile {}\n  UserKnownHostsFile {}\n",
+            key.display(),
+            known.display()
+        );
+        std::fs::write(served.at("ssh_config"), text).expect("written");
+        Self { served, program: python().with_file_name("netconf-console2") }
     }
-    let last = line();
-    let ended = client.wait_with_output().expect("it ends");
-    assert_eq!(last, "good", "{}", String::from_utf8_lossy(&ended.stderr));
+
+    /// What it prints, and whether it takes that for an answer.
+    fn asked(&self, arguments: &[&str]) -> (String, bool) {
+        let output = Command::new(&self.program)
+            .args(["--host", "127.0.0.1", "--hostkey-verify", "--port"])
+            .arg(self.served.port.to_string())
+            .arg("--ssh-config")
+            .arg(self.served.at("ssh_config"))
+            .args(["--ns", "if=urn:ietf:params:xml:ns:yang:ietf-interfaces"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("netconf-console2 runs");
+        let said = String::from_utf8(output.stdout).expect("text");
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        (said, output.status.success())
+    }
+
+    #[track_caller]
+    fn answered(&self, arguments: &[&str]) -> String {
+        let (said, good) = self.asked(arguments);
+        assert!(good, "{arguments:?}: {said}");
+        said
+    }
+}
+
+// QUE-pub.2
+#[test]
+fn netconf_console_reads_with_filters_and_gets_modules() {
+    let console = Console::new();
+    let rows = |said: &str| said.matches("<interval-id>").count();
+    let hello = console.answered(&["--hello"]);
+    assert!(hello.contains("capability:yang-library:1.1?"), "{hello}");
+    let one = "/if:interfaces/if:interface[if:name=\"Ethernet1\"]";
+    assert_eq!(rows(&console.answered(&["--get", one])), 8);
+    assert_eq!(rows(&console.answered(&["--get", "--filter", one])), 8);
+    assert_eq!(rows(&console.answered(&["--get", "/if:interfaces"])), QUEUES);
+    let trimmed = console.answered(&["--get", one, "--with-defaults", "report-all"]);
+    assert!(trimmed.contains("<enabled>true</enabled>"), "{trimmed}");
+    let data = console.served.at("get-data.xml");
+    let text = "<get-data xmlns=\"urn:ietf:params:xml:ns:yang:ietf-netconf-nmda\" \
+                xmlns:ds=\"urn:ietf:params:xml:ns:yang:ietf-datastores\">\
+                <datastore>ds:operational</datastore><subtree-filter>\
+                <interfaces xmlns=\"urn:ietf:params:xml:ns:yang:ietf-interfaces\"/>\
+                </subtree-filter></get-data>";
+    std::fs::write(&data, text).expect("written");
+    let data = data.to_str().expect("text");
+    assert_eq!(rows(&console.answered(&["--rpc", data])), QUEUES);
+    let module = console.answered(&["--get-schema", "ietf-pfc-queue-telemetry"]);
+    assert!(module.contains("module ietf-pfc-queue-telemetry {"), "{module}");
+    assert!(console.answered(&["--get-config"]).contains("<enable-nacm>true</enable-nacm>"));
+    let (refused, good) = console.asked(&["--lock"]);
+    assert!(!good && refused.contains("operation-not-supported"), "{refused}");
+    let (refused, good) = console.asked(&["--get-schema", "nothing"]);
+    assert!(!good && refused.contains("invalid-value"), "{refused}");
 }

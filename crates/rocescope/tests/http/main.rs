@@ -14,7 +14,10 @@ mod devices;
 #[allow(dead_code, reason = "shared with the tests of what comes in")]
 mod export;
 mod health;
+#[path = "../shared/packages.rs"]
+mod packages;
 mod pfc;
 mod program;
 mod queues;
+mod schemathesis;
 mod site;

@@ -17,7 +17,7 @@ fn cases(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(name)
 }
 
-fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
     u64::try_from(now.as_millis()).unwrap()
 }

@@ -45,6 +45,8 @@ pub struct Silence {
     any: Track,
     /// That the source answers.
     answers: Track,
+    /// That the source has no reading was told, and not yet that nothing is missing any more.
+    hushed: bool,
 }
 
 #[derive(Debug)]
@@ -120,7 +122,7 @@ impl Silence {
     /// Nothing was polled yet. Readings may be late for as long as `patience`.
     pub fn new(patience: Duration, ports_max: usize, sides: [bool; 2], now: Instant) -> Self {
         let (any, answers) = (Track::new(now), Track::new(now));
-        Self { patience, ports_max, sides, ports: BTreeMap::new(), any, answers }
+        Self { patience, ports_max, sides, ports: BTreeMap::new(), any, answers, hushed: false }
     }
 
     /// After a poll that came to nothing: the line for it, if there is to be one.
@@ -207,17 +209,20 @@ impl Silence {
         let over = |turn: &&Turn| matches!(turn, Turn::Over { .. });
         let over =
             turns.iter().flat_map(|(_, turns)| turns.iter().flatten().flatten()).filter(over);
-        let whole = over.count() == self.exported().count();
+        let every = over.count() == self.exported().count();
+        let whole = every || self.hushed && self.exported().all(|track| track.told == 0);
         // Ports with the same counters in one line.
         let mut groups: BTreeMap<(Turn, [u8; 2]), Vec<&Arc<str>>> = BTreeMap::new();
         for kind in kinds {
             match kind {
                 Turn::Silent(absent) if silent => {
+                    self.hushed = true;
                     let of = |track: &&Track| track.now == Some(absent);
                     let counters = self.exported().filter(of).count();
                     lines.push((true, format!("no readings: {absent} ({counters} counters)")));
                 }
                 Turn::Over { again } if whole => {
+                    self.hushed = false;
                     lines.push((
                         false,
                         format!("has readings{}", if again { " again" } else { "" }),
@@ -466,6 +471,16 @@ mod tests {
         assert_eq!(source.poll(140, &[("a", &[])]), NONE);
         assert_eq!(source.silence.missing(), []);
         assert_eq!(source.poll(240, &[("a", &[])]), ["answers again"]);
+        // Ports whose readings come again one after the other.
+        let mut source = Source::new();
+        let off = [(ALL, Absent::Disabled)];
+        source.poll(0, &[("a", &[]), ("b", &[])]);
+        assert_eq!(source.poll(10, &[("a", &off), ("b", &off)]).len(), 1);
+        source.poll(20, &[("a", &[]), ("b", &off)]);
+        source.poll(30, &[("a", &[]), ("b", &[])]);
+        let told = source.poll(120, &[("a", &[]), ("b", &[])]);
+        assert_eq!(told, ["readings again of any counter of a"]);
+        assert_eq!(source.poll(130, &[("a", &[]), ("b", &[])]), ["has readings again"]);
         // Without a port there is no counter that could lack a reading.
         let told = Source::new().poll(0, &[]);
         assert_eq!(told, ["no readings: the device has no such port (0 counters)"]);

@@ -8,11 +8,12 @@ use observe::pfc::qualify::Qualified;
 use observe::pfc::{Direction, Priority, Reading, Scope};
 use rocescope::pfc::Statement;
 use rocescope::pfc::poller::Batch;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::control::ctl;
 use super::pfc::place;
 use super::program::{Room, Running, TLS};
-use super::sonic::Redis;
+use super::sonic::{OBJECTS, Redis};
 use super::support::{Collector, DOMAIN, at, begun, settings};
 
 fn both() -> [Option<Qualified>; 2] {
@@ -162,7 +163,27 @@ fn an_agent_exports_what_stands_in_the_database_of_a_switch() {
     let (before, time_ms) = ids[&changed];
     assert_eq!(*id, Some(before));
     assert!(reading.time_ms > time_ms);
-    let status = ctl(&room, &["status"]).expect("an answer");
+    // What is no number is told with its name.
+    let before = ctl(&room, &["status"]).expect("an answer");
+    let nothing = serde_json::json!([{
+        "source": "pfc.source[0]", "failing": null, "notShown": 0, "withoutReading": [],
+    }]);
+    assert_eq!(before[1]["pfcSources"], nothing);
+    redis.put(2, &["HSET", key, "SAI_PORT_STAT_PFC_6_TX_PKTS", "N/A"]);
+    let status = loop {
+        let status = ctl(&room, &["status"]).expect("an answer");
+        if status[1]["pfcCountersMissing"] == 1 {
+            break status;
+        }
+    };
+    let missing = &status[1]["pfcSources"][0]["withoutReading"];
+    assert_eq!(missing.as_array().map(Vec::len), Some(1), "{missing}");
+    assert_eq!(missing[0]["port"], "Ethernet4");
+    assert_eq!(
+        (&missing[0]["direction"], &missing[0]["pfcPriority"]),
+        (&"transmitted".into(), &6.into())
+    );
+    assert_eq!(missing[0]["reason"], "no-number");
     assert_eq!(status[1]["pfcPorts"], 3);
     assert!(status[1]["pfcPolls"].as_u64() > Some(1));
     assert!(status[0]["pfcReadings"].as_u64() >= Some(96));
@@ -170,6 +191,9 @@ fn an_agent_exports_what_stands_in_the_database_of_a_switch() {
     connection.heard_out();
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0), "{said}");
+    let line = "pfc.source[0]: no reading of transmitted priority 6 of Ethernet4: what stands there is \
+                no number of 64 bits";
+    assert_eq!(said.matches(line).count(), 1, "{said}");
 }
 
 // PFC-id.2, PFC-op.1
@@ -180,7 +204,7 @@ fn an_agent_refuses_an_aggregate_and_waits_for_a_database_that_is_not_there() {
     let config = room.config(&server, "interface = \"lo\"", TLS);
     let text = std::fs::read_to_string(&config).expect("text");
     let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
-    let pfc = "[pfc]\npoll_interval_ms = 20\n\
+    let pfc = "[pfc]\npoll_interval_ms = 20\nstale_ms_max = 50\n\
                [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\ntime = \"asked\"\n\
                attest = [\"before-processing\", \"confirmed-emission\", \"every-frame\", \
                \"each-set-bit\", \"only-valid\", \"time-of-reading\", \"starts-at-zero\"]\n";
@@ -198,16 +222,16 @@ fn an_agent_refuses_an_aggregate_and_waits_for_a_database_that_is_not_there() {
         redis.group(status, "STATS_MODE_READ");
         let begun = polls().expect("polls");
         // The one that was under way, and one from its beginning to its end.
-        while polls() < Some(begun + 3) {}
+        while polls() < Some(begun + 8) {}
     }
     agent.signal("TERM");
     connection.heard_out();
     let (code, said) = agent.ended();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("pfc.source[0]: no readings: "), "{said}");
-    assert!(said.contains("pfc.source[0]: answers again"), "{said}");
-    let off = "pfc.source[0]: no readings: the counters are not being read: their polling is \
-               disabled (48 counters)";
+    assert!(said.contains("pfc.source[0]: answers"), "{said}");
+    let off = "pfc.source[0]: no readings: nobody says that the counters are being read: their \
+               polling is not enabled (48 counters)";
     assert_eq!(said.matches(off).count(), 1, "once, not at every poll: {said}");
     // From there on: before, a database that was being filled could have counters without ports.
     let after = said.split_once(off).expect("told").1;
@@ -217,5 +241,64 @@ fn an_agent_refuses_an_aggregate_and_waits_for_a_database_that_is_not_there() {
     assert_eq!(code, Some(1), "{said}");
     let last = said.lines().last().expect("a line");
     assert!(last.contains("pfc.source[0]: PortChannel0002: an aggregate"), "{said}");
+    // All ports in two sources: the numbers are equal.
+    with(pfc.split_once("[[").expect("a source").1.replacen("pfc", "[[pfc", 1).as_str());
+    let (code, said) = Running::agent(&config).ended();
+    assert_eq!(code, Some(1), "{said}");
+    let twice = "pfc.source[1]: Ethernet0 is interface 1, received, at observation point 9, as is \
+                 Ethernet0 of pfc.source[0], expected one of them";
+    assert!(said.lines().last().expect("a line").contains(twice), "{said}");
     drop(redis);
+}
+
+/// Counters that are read for the database less often than it is asked.
+// PFC-op.1
+#[test]
+fn each_outage_of_a_switch_is_told_and_so_is_its_end() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let server = room.server();
+    let config = room.config(&server, "interface = \"lo\"", TLS);
+    let text = std::fs::read_to_string(&config).expect("text");
+    let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
+    let pfc = "[pfc]\npoll_interval_ms = 20\nstale_ms_max = 400\n\
+               [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\n\
+               attest = [\"before-processing\", \"confirmed-emission\", \"every-frame\", \
+               \"each-set-bit\", \"only-valid\", \"starts-at-zero\"]\n";
+    std::fs::write(&config, format!("{text}{pfc}")).expect("written");
+    let agent = Running::agent(&config);
+    let mut connection = server.accept();
+    let status = || ctl(&room, &["status"]).expect("an answer").remove(1);
+    let number = |name: &str| status()[name].as_u64().expect("a number");
+    let feed = |polls: u64| {
+        let end = number("pfcPolls") + polls;
+        let mut next = 0;
+        loop {
+            let now = number("pfcPolls");
+            if now >= next {
+                let time = clock_gettime(ClockId::Monotonic);
+                let ms = u64::try_from(time.tv_sec * 1000 + time.tv_nsec / 1_000_000);
+                OBJECTS.iter().for_each(|object| redis.stamp(object, ms.expect("later than 1970")));
+                // Polls in between find nothing new.
+                next = now + 3;
+            }
+            if now >= end {
+                break;
+            }
+        }
+    };
+    for _ in 0..3 {
+        feed(60);
+        assert_eq!(number("pfcCountersMissing"), 0);
+        while number("pfcCountersMissing") < 48 {}
+        let missing = status()["pfcSources"][0]["withoutReading"][47].clone();
+        assert_eq!((&missing["port"], &missing["reason"]), (&"Ethernet8".into(), &"stale".into()));
+    }
+    agent.signal("TERM");
+    connection.heard_out();
+    let (code, said) = agent.ended();
+    assert_eq!(code, Some(0), "{said}");
+    let stale = "pfc.source[0]: no readings: the counter has not been read anew (48 counters)";
+    assert_eq!(said.matches(stale).count(), 3, "{said}");
+    assert_eq!(said.matches("pfc.source[0]: has readings again").count(), 2, "{said}");
 }

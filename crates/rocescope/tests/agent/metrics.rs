@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::control::ctl;
 use super::program::{Room, Running, TLS, Writer};
+use super::sonic::Redis;
 use super::support::{READ, SEND, roce};
 
 /// The first address behind some words in an agent's log, and the rest of the log.
@@ -183,4 +184,44 @@ fn an_address_that_is_taken_is_named() {
     assert_eq!(code, Some(1));
     let line = said.lines().last().expect("a line");
     assert!(line.contains(&format!("agent.metrics_listen: 127.0.0.1:{port}")), "{said}");
+}
+
+// PFC-op.1
+#[test]
+fn counters_without_a_reading_are_named_by_metrics_as_far_as_there_is_room() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let server = room.server();
+    let config = room.config(&server, "interface = \"lo\"", TLS);
+    room.agent_keys(&config, "metrics_listen = \"127.0.0.1:0\"");
+    let text = std::fs::read_to_string(&config).expect("text");
+    let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
+    let pfc = "[pfc]\npoll_interval_ms = 50\nmissing_shown_max = 2\n\
+               [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\ntime = \"asked\"\n\
+               directions = [\"received\"]\nattest = [\"before-processing\", \"every-frame\", \
+               \"each-set-bit\", \"only-valid\", \"time-of-reading\", \"starts-at-zero\"]\n";
+    std::fs::write(&config, format!("{text}{pfc}")).expect("written");
+    let key = "COUNTERS:oid:0x1000000000013";
+    for priority in [2, 3, 6] {
+        redis.put(2, &["HDEL", key, &format!("SAI_PORT_STAT_PFC_{priority}_RX_PKTS")]);
+    }
+    let mut agent = Running::agent(&config);
+    let address = address(&mut agent, "serves metrics on http://");
+    let mut connection = server.accept();
+    connection.until(|collector| collector.readings.len() >= 21);
+    let samples = loop {
+        let samples = samples(&get(address, "/metrics"));
+        if samples["rocescope_agent_pfc_counters_missing"] == 3.0 {
+            break samples;
+        }
+    };
+    let missing: Vec<_> =
+        samples.iter().filter(|(name, _)| name.contains("pfc_counter_missing{")).collect();
+    let sample = |priority| {
+        format!(
+            "rocescope_agent_pfc_counter_missing{{source=\"pfc.source[0]\",port=\"Ethernet4\",\
+             direction=\"received\",priority=\"{priority}\",reason=\"no-counter\"}}"
+        )
+    };
+    assert_eq!(missing, [(&sample(2), &1.0), (&sample(3), &1.0)]);
 }

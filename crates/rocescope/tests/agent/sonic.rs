@@ -113,7 +113,7 @@ impl Redis {
     }
 
     /// Sets the time stamp of a port's counters, milliseconds of a test's clock.
-    fn stamp(&self, object: &str, ms: u64) {
+    pub fn stamp(&self, object: &str, ms: u64) {
         let key = format!("COUNTERS:{object}");
         let stamp = (ms * 1_000_000 + 999_999).to_string();
         self.put(2, &["HSET", &key, "PORT_STAT_COUNTER_time_stamp", &stamp]);
@@ -128,7 +128,8 @@ impl Drop for Redis {
 }
 
 /// Ethernet0, Ethernet4 and Ethernet8.
-const OBJECTS: [&str; 3] = ["oid:0x1000000000012", "oid:0x1000000000013", "oid:0x1000000000014"];
+pub const OBJECTS: [&str; 3] =
+    ["oid:0x1000000000012", "oid:0x1000000000013", "oid:0x1000000000014"];
 
 fn settings(redis: &Redis, ports: &[&str], dating: Dating) -> SonicSettings {
     let port = |name: &&str| SonicPort {
@@ -372,20 +373,20 @@ fn counters_that_nobody_reads_or_that_are_cleared_on_reading_are_no_readings() {
     assert_eq!(totals(&first).len(), 48);
     // While it was off nothing was read, so nothing was cleared; while they are cleared on reading
     // they are, whether or not that is over now.
-    for (status, mode, same) in [
-        ("disable", "STATS_MODE_READ", true),
-        ("enable", "STATS_MODE_READ_AND_CLEAR", false),
-        ("disable", "STATS_MODE_READ_AND_CLEAR", false),
+    for (at, status, mode, same) in [
+        (2100, "disable", "STATS_MODE_READ", true),
+        (2400, "enable", "STATS_MODE_READ_AND_CLEAR", false),
+        (2700, "disable", "STATS_MODE_READ_AND_CLEAR", false),
     ] {
-        let before = named(&poller.poll(&At(2100)).expect("read"), 1);
+        let before = named(&poller.poll(&At(at)).expect("read"), 1);
         redis.group(status, mode);
-        assert!(totals(&poller.poll(&At(2200)).expect("read")).is_empty());
+        assert!(totals(&poller.poll(&At(at + 100)).expect("read")).is_empty());
         redis.group("enable", "STATS_MODE_READ");
-        let after = named(&poller.poll(&At(2300)).expect("read"), 1);
+        let after = named(&poller.poll(&At(at + 200)).expect("read"), 1);
         assert_eq!(after[0] == before[0], same, "{status} {mode}");
     }
     redis.put(5, &["FLUSHDB"]);
-    assert!(totals(&poller.poll(&At(3000)).expect("read")).is_empty());
+    assert!(totals(&poller.poll(&At(4000)).expect("read")).is_empty());
 }
 
 // PFC-id.1

@@ -105,7 +105,17 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
         );
     }
     counters.write_all(&octets).await.unwrap();
-    let all = |summary: &Value| summary["pfcCounters"] == 2 && summary["epochs"]["complete"] == 2;
+    // Another session, which ends.
+    let mut ended = site.agent().await;
+    let (mut export, mut octets) = Agent::new();
+    octets.extend(export.readings(&[(scope(14, Direction::Received, 3), AT, 7, None)]));
+    ended.write_all(&octets).await.unwrap();
+    let came = |page: &Value| page["pfc"].as_array().unwrap().len() == 3;
+    site.until("/api/v1/pfc", came).await;
+    ended.shutdown().await.unwrap();
+    let closed = |page: &Value| page["sessions"][0]["state"] == "closed";
+    site.until("/api/v1/sessions", closed).await;
+    let all = |summary: &Value| summary["pfcCounters"] == 3 && summary["epochs"]["complete"] == 2;
     site.until("/api/v1/summary", all).await;
     let came = |all: &Value| all["queues"].as_array().unwrap().len() == 3;
     site.until("/api/v1/queues", came).await;
@@ -122,7 +132,7 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     let shown = "document.getElementById('beside-shown').innerText";
     let questions = [
         rows("epochs", 3),
-        rows("pfc", 2),
+        rows("pfc", 3),
         rows("queues", 3),
         rows("devices", 3),
         "[...document.querySelectorAll('#queues tr.old, #devices tr.old')]\
@@ -166,11 +176,16 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
         assert_eq!(rows.len(), 1, "{rows:?}");
         rows.concat()
     };
-    let received = of("received", pfc);
-    assert_eq!(&received[1..5], ["12, received", "3", "123\u{202f}496", "123\u{202f}456 frames"]);
+    let received = of("12, received", pfc);
+    assert_eq!(received[1..6], ["2", "1", "9", "leaf1", "Ethernet12"]);
+    assert_eq!(&received[6..10], ["12, received", "3", "123\u{202f}496", "123\u{202f}456 frames"]);
+    assert_eq!(received[10], "2027-01-15 08:00:25.000Z");
+    assert!(received[11].ends_with(" s ago"), "{received:?}");
     let transmitted = of("transmitted", pfc);
-    assert_eq!(transmitted[3], "123\u{202f}506");
-    assert_eq!(transmitted[4], "unknown: the counter instance is not known");
+    assert_eq!(transmitted[8], "123\u{202f}506");
+    assert_eq!(transmitted[9], "unknown: the counter instance is not known");
+    let over = of("14, received", pfc);
+    assert_eq!((&*over[1], &*over[8], &*over[11]), ("3", "7", "session ended"));
 
     let received = of("received", beside);
     assert_eq!(&received[..5], ["leaf1", "Ethernet12", "received", "3", "123\u{202f}456 frames"]);

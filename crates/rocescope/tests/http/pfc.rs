@@ -86,7 +86,11 @@ fn without_reception(page: &Value) -> Vec<Value> {
     counters.reverse();
     for counter in &mut counters {
         let counter = counter.as_object_mut().unwrap();
-        assert!(counter.shift_remove("receivedMilliseconds").unwrap().is_number());
+        for name in ["receivedMilliseconds", "ageMilliseconds"] {
+            assert!(counter.shift_remove(name).unwrap().is_number());
+        }
+        let closed = counter.shift_remove("sessionState").unwrap() == "closed";
+        assert_eq!(closed, counter.shift_remove("current").unwrap() == false);
         assert_eq!(counter.shift_remove("exporter").unwrap(), "agent.example");
         // Nothing in the configuration gives them a name.
         for name in ["device", "port"] {
@@ -160,6 +164,10 @@ async fn a_counter_is_its_latest_reading_and_an_interval_that_somebody_vouches_f
                  session=\"1\",domain=\"1\",point=\"9\",interface=\"11\",\
                  direction=\"received\",priority=\"3\",further_scope=\"\"} 9";
     assert!(metrics.lines().any(|line| line == total), "{metrics}");
+    let time = total.replace("control_frames_total", "observation_time_seconds");
+    let time = time.replace("} 9", "} 1800000001");
+    assert!(metrics.lines().any(|line| line == time), "{metrics}");
+    assert_eq!((&first["sessionState"], &first["current"]), (&json!("open"), &json!(true)));
     assert!(metrics.contains("rocescope_collector_pfc_readings_accepted_total 7\n"), "{metrics}");
     agent.shutdown().await.unwrap();
     let over = |page: &Value| page["sessions"][0]["state"] == "closed";
@@ -168,6 +176,8 @@ async fn a_counter_is_its_latest_reading_and_an_interval_that_somebody_vouches_f
     let metrics = site.ask("GET", "/metrics").await.text().to_owned();
     assert!(!metrics.contains("pfc_control_frames_total{"), "{metrics}");
     let ended = site.get("/api/v1/pfc").await;
+    let first = &rows(&ended)[3];
+    assert_eq!((&first["sessionState"], &first["current"]), (&json!("closed"), &json!(false)));
     let started = site.started.take().unwrap();
     started.stop().await;
     let (lines, summary) = replayed(&site);
@@ -176,6 +186,37 @@ async fn a_counter_is_its_latest_reading_and_an_interval_that_somebody_vouches_f
     // Also the order of members, which people read.
     assert_eq!(Value::from(live).to_string(), Value::from(lines).to_string());
     assert_eq!((summary.pfc_counters, summary.pfc_accepted, summary.refused), (4, 7, 0));
+}
+
+// PFC-op.1
+#[tokio::test]
+async fn a_counter_that_is_not_heard_of_any_more_is_no_total_that_stands_still() {
+    let site = Site::new("pfc_silent", "", "pfc_silent_after_s = 1").start().await;
+    let mut agent = site.agent().await;
+    let (mut export, mut octets) = Agent::new();
+    let at = 1_800_000_000_000;
+    octets.extend(export.readings(&[(scope(1, Direction::Received, 3), at, 5, None)]));
+    agent.write_all(&octets).await.unwrap();
+    let is = |state: bool| {
+        move |page: &Value| rows(page).first().is_some_and(|row| row["current"] == state)
+    };
+    site.until("/api/v1/pfc", is(true)).await;
+    let page = site.until("/api/v1/pfc", is(false)).await;
+    // It has its time, and its session may say more.
+    let row = &rows(&page)[0];
+    assert_eq!(
+        (&row["sessionState"], &row["pfcControlFrameTotalCount"]),
+        (&json!("open"), &json!(5))
+    );
+    assert!(row["ageMilliseconds"].as_u64() >= Some(1000), "{row}");
+    let metrics = site.ask("GET", "/metrics").await.text().to_owned();
+    assert!(!metrics.contains("pfc_control_frames_total{"), "{metrics}");
+    assert!(!metrics.contains("pfc_observation_time_seconds{"), "{metrics}");
+    agent
+        .write_all(&export.readings(&[(scope(1, Direction::Received, 3), at + 1, 6, None)]))
+        .await
+        .unwrap();
+    site.until("/api/v1/pfc", is(true)).await;
 }
 
 // PFC-op.1

@@ -150,18 +150,32 @@ function interval(counter) {
   return state === "exact" ? `${digits(value)} frames` : `unknown: ${reason}`;
 }
 
+// How long ago, by the collector's clock, and whether that still says what is so.
+function heard(counter) {
+  const seconds = Math.floor(Number(counter.ageMilliseconds) / 1000);
+  if (counter.current) return `${seconds} s ago`;
+  return counter.sessionState === "closed" ? "session ended" : `not for ${digits(seconds)} s`;
+}
+
 async function pfc() {
   const page = await ask("/api/v1/pfc?limit=256");
   const body = document.createElement("tbody");
   for (const counter of page.pfc) {
     const row = body.insertRow();
     const received = counter.ingressPhysicalInterface;
+    if (!counter.current) row.className = "old";
     cell(row, counter.exporter);
+    cell(row, counter.session, "n");
+    cell(row, counter.observationDomainId, "n");
+    cell(row, counter.observationPointId, "n");
+    cell(row, counter.device ?? "");
+    cell(row, counter.port ?? "");
     cell(row, received === undefined ? `${counter.egressPhysicalInterface}, transmitted` : `${received}, received`);
     cell(row, counter.pfcPriority, "n");
     cell(row, digits(counter.pfcControlFrameTotalCount), "n");
     cell(row, interval(counter), "words");
     cell(row, time(counter.observationTimeMilliseconds));
+    cell(row, heard(counter));
   }
   byId("pfc").tBodies[0].replaceWith(body);
   const shown = page.pfc.length === 0 ? "None was reported." : "All that are stored are shown.";

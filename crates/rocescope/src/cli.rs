@@ -185,7 +185,8 @@ Examples:
   rocescope agent ctl --socket agent.sock status
   rocescope agent ctl --socket agent.sock reprovision '10.0.0.1 > 10.0.0.2 qp 17 pkey 0xffff'";
 
-/// The device side: live metering, reports to collectors over mutual TLS.
+/// The device side: live metering, PFC counters and queue telemetry. Reports go to collectors over
+/// mutual TLS; rows of queues are served over RESTCONF and NETCONF.
 #[derive(Args)]
 #[command(after_help = AGENT_EXAMPLE, args_conflicts_with_subcommands = true)]
 pub struct AgentArgs {

@@ -293,6 +293,7 @@ pub fn refusals(device: &Device) -> Vec<(String, Option<usize>, String)> {
         }
     }
     all.extend(self::manage::refusals(device));
+    all.extend(queue::refusals(device));
     let streams_max = size(device.metering.limits.contexts_max);
     if let Some(file) = &device.agent.state_file
         && let Err(problem) = state::read(&file.path, device.observation.layer, streams_max)

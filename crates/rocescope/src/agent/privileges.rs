@@ -42,7 +42,7 @@ impl Who {
             return Err(format!("agent.user: {name} is root, expected a user that may do less"));
         }
         let group = match (&account.group, &found) {
-            (Some(group), _) => group_of(group)?,
+            (Some(group), _) => group_of(group).map_err(|error| format!("agent.group: {error}"))?,
             (None, Some(found)) => found.gid,
             (None, None) => {
                 return Err(format!(
@@ -110,20 +110,23 @@ impl Who {
 pub fn group_gets(path: &Path, group: Option<&str>) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("socket_group: {}: {error}", path.display());
     if let Some(group) = group {
-        let group =
-            group_of(group).map_err(|error| error.replacen("agent.group", "socket_group", 1))?;
+        let group = group_of(group).map_err(|error| format!("socket_group: {error}"))?;
         std::os::unix::fs::chown(path, None, Some(group.as_raw())).map_err(failed)?;
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)
 }
 
-fn group_of(name: &str) -> Result<Gid, String> {
+/// A group by its name or number.
+///
+/// # Errors
+/// In a line, with the name: there is no such group.
+pub fn group_of(name: &str) -> Result<Gid, String> {
     if let Ok(number) = name.parse() {
         return Ok(Gid::from_raw(number));
     }
     match Group::from_name(name) {
         Ok(Some(group)) => Ok(group.gid),
-        Ok(None) => Err(format!("agent.group: {name}: there is no such group")),
-        Err(error) => Err(format!("agent.group: {name}: {error}")),
+        Ok(None) => Err(format!("{name}: there is no such group")),
+        Err(error) => Err(format!("{name}: {error}")),
     }
 }

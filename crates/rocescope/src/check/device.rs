@@ -58,12 +58,8 @@ pub(super) fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::
     }
     write_agent(f, &device.agent)?;
     write_exports(f, &device.exports)?;
-    let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
-    let limits = &metering.limits;
-    let mebi =
-        limits.contexts_max.saturating_mul(octets).saturating_add(limits.labels_octets_max) >> 20;
-    writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
-    write_limits(f, "meter", limits.rows(), MeterLimits::TABLE)?;
+    write_memory(f, device)?;
+    write_limits(f, "meter", metering.limits.rows(), MeterLimits::TABLE)?;
     write_limits(f, "agent", device.agent.limits.rows(), AgentLimits::TABLE)?;
     if let Some(pfc) = &device.pfc {
         write_limits(f, "pfc", pfc.limits.rows(), PfcLimits::TABLE)?;
@@ -75,6 +71,26 @@ pub(super) fn write_device(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::
         Some(manage) => write_limits(f, "manage", manage.limits.rows(), ManageLimits::TABLE),
         None => Ok(()),
     }
+}
+
+/// What it may come to need.
+fn write_memory(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
+    // Nothing is kept of streams where none is metered.
+    if !device.provisioned.is_empty() {
+        let octets = u64::try_from(Meter::CONTEXT_OCTETS).unwrap_or(u64::MAX);
+        let limits = &device.metering.limits;
+        let labels = limits.labels_octets_max;
+        let mebi = limits.contexts_max.saturating_mul(octets).saturating_add(labels) >> 20;
+        writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
+    }
+    let Some(manage) = &device.manage else { return Ok(()) };
+    let ManageLimits { subscriptions_max, subscription_octets_max, .. } = manage.limits;
+    let mebi = subscriptions_max.saturating_mul(subscription_octets_max) >> 20;
+    writeln!(
+        f,
+        "memory      up to {mebi} MiB for what subscribers do not read: subscriptions_max times \
+         subscription_octets_max of [manage]"
+    )
 }
 
 /// Where measurements of queues come from.

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -67,9 +66,8 @@ pub fn free_port() -> u16 {
     free.local_addr().expect("an address").port()
 }
 
-fn config(room: &Room, port: u16) -> PathBuf {
-    let path = room.path("agent.toml");
-    let text = format!(
+fn config(port: u16) -> String {
+    format!(
         r#"
 [observation]
 domain = 1
@@ -129,9 +127,7 @@ rule = [
         sha256("operator"),
         sha256("guest"),
         sha256("nobody")
-    );
-    fs::write(&path, text).expect("written");
-    path
+    )
 }
 
 fn waited<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
@@ -152,11 +148,17 @@ fn event(seq: u64, ms: u64, rest: &str) -> String {
 
 impl Scene {
     fn new() -> Self {
+        Self::of(config)
+    }
+
+    fn of(config: impl FnOnce(u16) -> String) -> Self {
         let room = Room::new();
         let made = Command::new(ROCESCOPE).args(["pki", "init"]).arg(room.path("pki")).output();
         assert!(made.expect("it runs").status.success());
         let port = free_port();
-        let agent = Running::agent(&config(&room, port));
+        let file = room.path("agent.toml");
+        fs::write(&file, config(port)).expect("written");
+        let agent = Running::agent(&file);
         let mut source = waited("a socket", || UnixStream::connect(room.path("q.sock")).ok());
         let begun = event(1, 0, r#""event":"map","priorities":[5],"method":"head","maxError":0"#)
             + &event(2, 0, r#""event":"backlog","present":true"#)
@@ -370,4 +372,139 @@ fn every_answer_is_as_described_whatever_is_asked() {
         assert!(said.contains("16 selected / 16 total"), "{said}");
     }
     scene.ended();
+}
+
+/// The configuration of the documentation, with the files, names and ports of this test.
+fn documented(port: u16, metrics: u16) -> String {
+    let text = include_str!("../../../../docs/serving.md");
+    let blocks = text.split("```toml\n").skip(1).filter_map(|block| block.split("```").next());
+    // Without NETCONF, which needs keys.
+    let blocks: Vec<&str> = blocks.filter(|block| !block.contains("[manage.netconf]")).collect();
+    assert_eq!(blocks.len(), 2);
+    let mut all = blocks.join("\n");
+    for (from, to) in [
+        ("\"queues.sock\"", "\"q.sock\"\ninterval_ms = 1"),
+        ("127.0.0.1:8443", &*format!("127.0.0.1:{port}")),
+        ("\"server.pem\"", "\"pki/collector.pem\""),
+        ("\"server.key\"", "\"pki/collector.key\""),
+        ("\"ca.pem\"", "\"pki/ca.pem\""),
+        ("\"alice.example\"", "\"agent.example\""),
+        ("\"...\"", &format!("\"{}\"", sha256("bob"))),
+        ("\"...\"", &format!("\"{}\"", sha256("dora"))),
+    ] {
+        assert!(all.contains(from), "{from}");
+        all = all.replacen(from, to, 1);
+    }
+    format!("[agent]\nmetrics_listen = \"127.0.0.1:{metrics}\"\n{all}")
+}
+
+// QUE-sec.1, SEQ-10.3
+#[test]
+fn the_rules_of_the_documentation_show_what_they_say_and_what_happens_is_counted() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let metrics = free.local_addr().expect("an address").port();
+    drop(free);
+    let mut scene = Scene::of(|port| documented(port, metrics));
+    let mut seq = 4;
+    let mut tell = |interface: &str, queue: &str, ms: u64, rest: &str| {
+        seq += 1;
+        let t = ms * 1_000_000;
+        let line = format!(
+            r#"{{"seq":{seq},"t":{t},"interface":"{interface}","queue":"{queue}",{rest}}}"#
+        );
+        scene.source.write_all((line + "\n").as_bytes()).expect("sent");
+    };
+    let others = [("Ethernet2/1", "3"), ("Ethernet2/1", "4"), ("Ethernet9", "3")];
+    for (interface, queue) in others {
+        let map = r#""event":"map","priorities":[3],"method":"head","maxError":0"#;
+        tell(interface, queue, 2, map);
+        tell(interface, queue, 2, r#""event":"backlog","present":false"#);
+        tell(interface, queue, 2, r#""event":"gate","priority":3,"closed":false"#);
+    }
+    for ms in [9, 10] {
+        tell("Ethernet2/1", "3", ms, r#""event":"backlog","present":false"#);
+    }
+    let told = |user: &str| {
+        let found = scene.with_token(user, &[QUEUES]).json();
+        let entries = found["ietf-interfaces:interfaces"]["interface"].as_array().cloned();
+        let queues = |entry: &Value| -> Vec<String> {
+            let of = &entry["ietf-pfc-queue-telemetry:pfc-queue-telemetry"]["queue"];
+            let queues = of.as_array().into_iter().flatten();
+            let name = entry["name"].as_str().expect("a name");
+            queues.map(|queue| format!("{name} {}", queue["queue-id"].as_str().unwrap())).collect()
+        };
+        entries.unwrap_or_default().iter().flat_map(queues).collect::<Vec<_>>()
+    };
+    // All but what is denied.
+    waited("rows", || (told("bob").len() == 3).then_some(()));
+    assert_eq!(told("bob"), ["Ethernet1/1 3", "Ethernet2/1 3", "Ethernet2/1 4"]);
+    assert_eq!(told("dora"), ["Ethernet2/1 3"]);
+    let one = format!("{QUEUES}{}", ONE.replace("1%2F1", "2%2F1"));
+    assert_eq!(scene.with_token("dora", &[&one]).status, 200);
+    assert_eq!(scene.with_token("dora", &[&one.replace("queue=3", "queue=4")]).status, 404);
+    // Neither who else may read, nor what others do.
+    for hidden in [
+        "ietf-netconf-acm:nacm",
+        "ietf-netconf-monitoring:netconf-state",
+        "ietf-subscribed-notifications:subscriptions",
+    ] {
+        assert_eq!(scene.with_token("bob", &[&format!("/restconf/data/{hidden}")]).status, 404);
+    }
+    let json = "Content-Type: application/yang-data+json";
+    let call = |user: &str, operation: &str, input: &Value| {
+        let input = json!({"ietf-subscribed-notifications:input": input}).to_string();
+        let path = ESTABLISH.replace("establish-subscription", operation);
+        scene.with_token(user, &["-H", json, "-d", &input, &path])
+    };
+    let wanted = json!({
+        "ietf-yang-push:datastore": "ietf-datastores:operational",
+        "ietf-yang-push:on-change": {},
+    });
+    let found = call("bob", "establish-subscription", &wanted);
+    assert_eq!(found.status, 200, "{}", found.body);
+    let id = found.json()["ietf-subscribed-notifications:output"]["id"].clone();
+    assert_eq!(call("dora", "establish-subscription", &wanted).status, 403);
+    assert_eq!(call("bob", "kill-subscription", &json!({"id": id})).status, 403);
+    assert_eq!(
+        scene.with_token("bob", &[&format!("/restconf/subscriptions/{id}?depth=1")]).status,
+        400
+    );
+    assert_eq!(scene.with_token("wrong", &[QUEUES]).status, 401);
+
+    let read = || {
+        let out = Command::new("curl")
+            .args(["-sS", "--max-time", "20", &format!("http://127.0.0.1:{metrics}/metrics")])
+            .output();
+        String::from_utf8(out.expect("curl runs").stdout).expect("text")
+    };
+    let text = read();
+    let value = |name: &str| {
+        let name = format!("rocescope_agent_{name} ");
+        let found = text.lines().find_map(|line| line.strip_prefix(&name));
+        found.unwrap_or_else(|| panic!("no {name}in\n{text}")).to_owned()
+    };
+    assert_eq!(value("manage_subscriptions{state=\"active\"}"), "1");
+    assert_eq!(value("manage_logins_refused_total{protocol=\"restconf\"}"), "1");
+    assert_eq!(value("restconf_answers_total{status=\"401\"}"), "1");
+    assert_eq!(value("restconf_answers_total{status=\"403\"}"), "2");
+    assert_eq!(value("manage_operations_denied_total"), "2");
+    assert_eq!(value("netconf_sessions"), "0");
+    assert!(value("manage_connections_total{protocol=\"restconf\"}") != "0");
+    // Every name of the documentation is there.
+    let documented = include_str!("../../../../docs/serving.md").split("## Metrics").nth(1);
+    for line in documented.expect("a section").lines().filter(|line| line.starts_with("| `")) {
+        let names = line.split(" | ").next().unwrap_or_default();
+        for name in names.split('`').filter(|part| part.contains('_')) {
+            let line = format!("# TYPE rocescope_agent_{name} ");
+            assert!(text.contains(&line), "{name}\n{text}");
+        }
+    }
+    scene.agent.signal("HUP");
+    waited("a reload", || read().contains("rocescope_agent_reloads_total 1").then_some(()));
+    let line = "of [manage] 17 access rules in 2 lists, 2 groups with 3 users";
+    scene.agent.signal("TERM");
+    let (code, said) = scene.agent.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("login refused: a bearer token that no [[manage.login]] has"), "{said}");
+    assert!(said.contains(line), "{said}");
 }

@@ -76,6 +76,7 @@ struct Served {
     directory: tempfile::TempDir,
     port: u16,
     board: Arc<Board>,
+    managed: Arc<Managed>,
     _stop: watch::Sender<bool>,
     _runtime: Runtime,
 }
@@ -120,10 +121,10 @@ impl Served {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         runtime.spawn(managed.clone().follow());
-        runtime.spawn(ssh::serve(listener, managed, settings, stopping));
+        runtime.spawn(ssh::serve(listener, managed.clone(), settings, stopping));
         let host = read("host.pub");
         std::fs::write(at("known"), format!("[127.0.0.1]:{port} {host}")).expect("written");
-        Self { directory, port, board, _stop: stop, _runtime: runtime }
+        Self { directory, port, board, managed, _stop: stop, _runtime: runtime }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -147,12 +148,32 @@ impl Served {
             .expect("ssh runs")
     }
 
-    /// What comes back for these octets.
-    fn said(&self, input: &str) -> String {
+    /// What comes back for these octets, and the exit code of the client.
+    fn ended(&self, input: &str) -> (String, Option<i32>) {
         let mut child = self.ssh("alice", &["-s", "netconf"]);
         child.stdin.as_mut().expect("a pipe").write_all(input.as_bytes()).expect("written");
         let output = child.wait_with_output().expect("ssh ends");
-        String::from_utf8(output.stdout).expect("text")
+        (String::from_utf8(output.stdout).expect("text"), output.status.code())
+    }
+
+    /// What comes back for these octets.
+    fn said(&self, input: &str) -> String {
+        self.ended(input).0
+    }
+
+    /// A number that is counted, once it is as it should be.
+    fn counts(&self, name: &str, label: Option<(&'static str, &'static str)>, expected: u64) {
+        let begun = Instant::now();
+        loop {
+            let rows = self.managed.counted();
+            let row = rows.iter().find(|row| row.name == name && row.label == label);
+            let value = row.unwrap_or_else(|| panic!("no {name}")).value;
+            if value == expected {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "{name}: {value}, not {expected}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -200,6 +221,26 @@ fn nothing_but_netconf_and_nobody_but_users() {
         let ended = served.ssh(key, asks).wait_with_output().expect("ssh ends");
         assert_eq!((ended.status.code(), ended.stdout.len()), (Some(255), 0), "{asks:?}");
     }
+    served.counts("manage_logins_refused_total", Some(("protocol", "netconf")), 1);
+    served.counts("manage_connections_total", Some(("protocol", "netconf")), 3);
+}
+
+// RFC 4254, section 6.10; RFC 6242, section 5.
+#[test]
+fn a_client_that_closes_its_session_ends_without_a_failure_and_is_counted() {
+    let served = Served::new();
+    let begun = format!("{}{}]]>]]>", hello("1.0"), rpc(GET));
+    let closed = served.ended(&format!("{begun}{}]]>]]>", rpc("<close-session/>")));
+    assert_eq!(closed.1, Some(0), "{}", closed.0);
+    assert!(closed.0.ends_with("<ok/></rpc-reply>]]>]]>"), "{}", closed.0);
+    // One that goes without a word has not ended in order.
+    assert_ne!(served.ended(&begun).1, Some(0));
+    served.counts("netconf_sessions", None, 0);
+    served.counts("netconf_sessions_total", None, 2);
+    served.counts("netconf_sessions_dropped_total", None, 1);
+    served.counts("netconf_requests_total", None, 3);
+    served.counts("netconf_errors_total", None, 0);
+    served.counts("manage_logins_refused_total", Some(("protocol", "netconf")), 0);
 }
 
 #[test]

@@ -206,3 +206,79 @@ fn what_an_agent_would_not_begin_with_does_not_pass() {
     assert_eq!(state.len(), 1, "{state:?}");
     assert!(state[0].contains(":2: agent.state_file: ") && state[0].contains("not a state file"));
 }
+
+// QUE-sec.1, SEQ-10.3
+#[test]
+fn what_rules_do_and_do_not_is_told() {
+    let directory = directory("check_manage");
+    rocescope::pki::certificates(&directory).unwrap();
+    let path = directory.join("agent.toml");
+    let queue = "/ietf-interfaces:interfaces/interface[name='a']/\
+                 ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue[queue-id='3']";
+    let login = |user: &str, digit: &str| {
+        format!("[[manage.login]]\nuser = \"{user}\"\ntoken_sha256 = \"{}\"\n", digit.repeat(64))
+    };
+    let text = format!(
+        "[queue]\n[manage]\nsubscriptions_max = 16\nsubscription_octets_max = 1048576\n\
+         [manage.restconf]\nlisten = \"127.0.0.1:8443\"\ncertificate = \"collector.pem\"\n\
+         key = \"collector.key\"\n{}{}{}\
+         [[manage.group]]\nname = \"tenants\"\nusers = [\"dora\"]\n\
+         [[manage.group]]\nname = \"all\"\nusers = [\"dora\", \"bob\"]\n\
+         [[manage.rules]]\nname = \"t\"\ngroups = [\"tenants\"]\nrule = [\n\
+         {{ path = \"{queue}\", access = \"read\", action = \"permit\" }}]\n\
+         [[manage.rules]]\nname = \"all\"\ngroups = [\"all\"]\nrule = [\n\
+         {{ module = \"ietf-subscribed-notifications\", access = \"exec\", action = \"permit\" }}]\n",
+        login("dora", "a"),
+        login("bob", "b"),
+        login("eve", "c"),
+    );
+    fs::write(&path, &text).unwrap();
+    has(
+        &check(&path).unwrap().to_string(),
+        &[
+            "      warning: for all of them it permits nothing: /ietf-interfaces:interfaces above it \
+             may not be read",
+            "      with kill-subscription, which ends a subscription of whomever",
+            "  warning: no rule permits eve anything",
+            "memory      up to 16 MiB for what subscribers do not read: subscriptions_max times \
+             subscription_octets_max of [manage]",
+        ],
+    );
+    // Where there are no streams nothing is said of their memory.
+    assert!(!check(&path).unwrap().to_string().contains("for streams and labels"));
+    let open = text.replace("module = \"ietf-subscribed-notifications\", access = \"exec\", ", "");
+    fs::write(&path, open).unwrap();
+    has(
+        &check(&path).unwrap().to_string(),
+        &[
+            "      with all users, groups and rules, and the sessions and subscriptions of others",
+            "      with kill-session, which ends a session of whomever",
+        ],
+    );
+}
+
+#[test]
+fn a_socket_that_cannot_be_made_is_refused_before_the_start() {
+    let path = directory("check_socket").join("agent.toml");
+    let text = "[queue]\n[[queue.source]]\nname = \"a\"\nevents_socket = \"none/q.sock\"\n\
+                socket_group = \"rocescope-none\"\n";
+    fs::write(&path, text).unwrap();
+    let errors: Vec<String> = check(&path).unwrap_err().iter().map(ToString::to_string).collect();
+    let [directory, group] = &errors[..] else { panic!("{errors:?}") };
+    assert!(directory.contains("agent.toml:4: queue.source[0].events_socket: "), "{directory}");
+    assert!(directory.ends_with("none is no directory, expected one"), "{directory}");
+    assert!(group.ends_with("socket_group: rocescope-none: there is no such group"), "{group}");
+}
+
+#[test]
+fn a_collector_of_devices_alone_says_that_nothing_else_comes_in() {
+    let directory = directory("check_devices_alone");
+    rocescope::pki::certificates(&directory).unwrap();
+    let path = directory.join("collector.toml");
+    let text = "[[queues.device]]\nname = \"leaf-1\"\nurl = \"https://leaf-1.example\"\n\
+                authority = \"ca.pem\"\ncertificate = \"agent.pem\"\nkey = \"agent.key\"\n";
+    fs::write(&path, text).unwrap();
+    let plan = check(&path).unwrap().to_string();
+    has(&plan, &["listens     nowhere: no [ipfix], so nothing is received over IPFIX"]);
+    assert!(!plan.contains("admits"), "{plan}");
+}

@@ -330,3 +330,13 @@ fn who_only_asks_devices_needs_no_ipfix() {
     let errors = errors(&format!("{alone}{exporter}"));
     assert!(errors.iter().any(|error| error.contains("of an [[ipfix.peer]]")), "{errors:?}");
 }
+
+#[test]
+fn the_example_of_the_documentation_is_a_whole_collector() {
+    let text = include_str!("../../../../docs/queue.md");
+    let of_device = |block: &&str| block.contains("[[queues.device]]");
+    let block =
+        text.split("```toml\n").filter_map(|block| block.split("```").next()).find(of_device);
+    let read = collector(block.expect("an example"));
+    assert!(read.ipfix.is_none() && read.queues[0].name == "leaf-1");
+}

@@ -1,6 +1,7 @@
 //! `[manage]` of a device file: who may read its queue telemetry, and where.
 
-use ::manage::access::{Action, Subject};
+use ::manage::access::{Action, Denied, Subject};
+use ::manage::schema::Schema;
 use rocescope::config::{ManageLimits, Proof};
 
 use super::{device, errors, range};
@@ -157,6 +158,34 @@ fn a_name_that_exists_nowhere_is_refused_with_the_nearest() {
          nearest is \"bob\"",
     );
     device(&list("readers", "bob"));
+}
+
+// QUE-sec.1
+#[test]
+fn the_examples_of_the_documentation_permit_what_they_say_and_nothing_else() {
+    let text = include_str!("../../../../docs/serving.md");
+    let blocks = text.split("```toml\n").skip(1).filter_map(|block| block.split("```").next());
+    let all: String =
+        blocks.collect::<Vec<_>>().join("\n").replace("\"...\"", &format!("\"{TOKEN}\""));
+    let read = device(&all);
+    let manage = read.manage.expect("a section");
+    let schema = Schema::get().expect("modules");
+    assert_eq!(manage.policy.lists.len(), 3);
+    for list in &manage.policy.lists {
+        for rule in &list.rules {
+            assert_eq!(manage.policy.idle(schema, list, rule, manage.users()), [], "{rule:?}");
+            assert_eq!(rule.ends_others(schema), [""; 0], "{rule:?}");
+        }
+    }
+    for user in manage.users() {
+        let access = manage.policy.access(user);
+        for operation in ["kill-subscription", "kill-session"] {
+            let named = schema.rpcs().iter().find(|rpc| &*rpc.name == operation).expect(operation);
+            assert!(!access.may_call(named), "{user} {operation}");
+        }
+        let nacm = manage.policy.node(schema, Denied::default()).expect("made");
+        assert!(access.readable(vec![nacm]).is_empty(), "{user}");
+    }
 }
 
 // SEQ-10.3

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use observe::outcome::BESIDE;
@@ -15,20 +14,15 @@ use crate::beside::{AT, PLACES, flow};
 use crate::device::{Device, row};
 use crate::devices::{CERTIFICATE, of_devices};
 use crate::export::{Export, report};
+use crate::packages::{python, repository};
 use crate::pfc::{Agent, scope};
 use crate::queues::{entries, example, received, store};
 use crate::site::Site;
 
 /// Asks a browser, which Debian calls `chromium`, for each of these in the page, and gives the answers.
 fn browse(url: &str, questions: &[&str]) -> Vec<Value> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let environment = Command::new(repository.join("scripts/python.sh"))
-        .arg(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python"))
-        .output()
-        .unwrap();
-    assert!(environment.status.success(), "{}", String::from_utf8_lossy(&environment.stderr));
-    let mut browser = Command::new(String::from_utf8(environment.stdout).unwrap().trim())
-        .arg(repository.join("tests/python/browser.py"))
+    let mut browser = Command::new(python())
+        .arg(repository().join("tests/python/browser.py"))
         .args(["chromium", url])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -268,3 +268,20 @@ async fn devices_that_say_nonsense_are_told_apart_and_hold_up_nobody() {
     until_accepted(&site, 2).await;
     site.stop().await;
 }
+
+// QUE-con.1
+#[tokio::test]
+async fn a_collector_without_ipfix_gathers_rows() {
+    let site = site("device_alone");
+    let device = Device::new(&site.authority).await;
+    device.hold(&row(1, 1));
+    let devices = of_devices(&[("leaf-1", device.port, CERTIFICATE)]);
+    site.write("collector.toml", &format!("{devices}[http]\nlisten = \"127.0.0.1:0\"\n"));
+    let site = site.start().await;
+    assert_eq!(site.started().ipfix_address(), None);
+    until_accepted(&site, 1).await;
+    site.get("/api/v1/limits").await;
+    assert_eq!(site.get("/api/v1/summary").await["intake"]["state"], "running");
+    site.started().reload(&site.config()).unwrap();
+    site.stop().await;
+}

@@ -185,7 +185,7 @@ impl Managed {
             ));
             rows.push(of(
                 "manage_logins_refused_total",
-                "Clients that showed something and were not let in",
+                "Requests of RESTCONF and connections of NETCONF that were not let in",
                 &counts.refused,
             ));
             rows.push(of("manage_notifications_sent_total", "Notifications sent", &counts.sent));

@@ -20,10 +20,10 @@ use observe::queue::Place;
 use observe::queue::meter::Settings;
 use observe::queue::row::Row;
 
-use super::privileges::{Who, group_gets};
+use super::privileges::{Who, group_gets, group_of};
 use super::source::thread;
 use super::{control, size};
-use crate::config::{Device, QueueKind, QueueLimits, QueueSource, QueueTelemetry};
+use crate::config::{Device, QueueKind, QueueLimits, QueueSource, QueueTelemetry, printable};
 use crate::queue::board::{Board, Limits};
 
 /// Nothing waits for longer than this to be noticed.
@@ -101,7 +101,8 @@ pub fn open(device: &Device, who: Option<&Who>) -> Result<Vec<Opened>, String> {
     let opened = |(number, source): (usize, &QueueSource)| {
         let listener = match &source.kind {
             QueueKind::Socket { socket, group } => {
-                let listener = control::listen(&socket.path)?;
+                let listener = control::listen(&socket.path)
+                    .map_err(|error| format!("{}: {error}", socket.key))?;
                 if let Some(who) = who {
                     who.give(&socket.path)?;
                 }
@@ -115,6 +116,26 @@ pub fn open(device: &Device, who: Option<&Who>) -> Result<Vec<Opened>, String> {
         Ok(Opened { source, number, limits, listener, counts: Arc::default() })
     };
     sources.iter().enumerate().map(opened).collect()
+}
+
+/// What [`open`] would say that can be seen without making a socket: the key, its line, and what is
+/// wrong.
+pub fn refusals(device: &Device) -> Vec<(String, Option<usize>, String)> {
+    let sources = device.queue.iter().flat_map(|telemetry| &telemetry.sources);
+    let mut all = Vec::new();
+    for source in sources {
+        let QueueKind::Socket { socket, group } = &source.kind else { continue };
+        let place = |problem: String| (socket.key.clone(), Some(socket.line), problem);
+        let parent = socket.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+            let parent = printable(&parent.display().to_string()).to_string();
+            all.push(place(format!("{socket}: {parent} is no directory, expected one")));
+        }
+        if let Some(Err(problem)) = group.as_deref().map(group_of) {
+            all.push(place(format!("socket_group: {problem}")));
+        }
+    }
+    all
 }
 
 /// The sockets that sources connect to.

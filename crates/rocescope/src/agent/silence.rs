@@ -202,7 +202,11 @@ impl Silence {
         })
     }
 
-    fn tell(&self, turns: &[(Arc<str>, [[Option<Turn>; 8]; 2])], lines: &mut Vec<(bool, String)>) {
+    fn tell(
+        &mut self,
+        turns: &[(Arc<str>, [[Option<Turn>; 8]; 2])],
+        lines: &mut Vec<(bool, String)>,
+    ) {
         let mut kinds: BTreeSet<Turn> = BTreeSet::new();
         kinds.extend(turns.iter().flat_map(|(_, turns)| turns.iter().flatten().flatten()));
         let silent = self.exported().all(|track| track.now.is_some());

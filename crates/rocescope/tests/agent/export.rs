@@ -267,7 +267,7 @@ fn each_outage_of_a_switch_is_told_and_so_is_its_end() {
                \"each-set-bit\", \"only-valid\", \"starts-at-zero\"]\n";
     std::fs::write(&config, format!("{text}{pfc}")).expect("written");
     let agent = Running::agent(&config);
-    let mut connection = server.accept();
+    let connection = server.accept();
     let status = || ctl(&room, &["status"]).expect("an answer").remove(1);
     let number = |name: &str| status()[name].as_u64().expect("a number");
     let feed = |polls: u64| {

@@ -6,6 +6,7 @@ mod push;
 mod restconf;
 mod scene;
 mod select;
+mod simulated;
 mod terms;
 mod trees;
 mod xpath;

@@ -31,7 +31,7 @@ pub fn netconf(data: &[u8]) {
 }
 
 fn stream(kind: u8, rest: &[u8]) -> Vec<u8> {
-    if kind % 4 == 0 {
+    if kind.is_multiple_of(4) {
         return rest.to_vec();
     }
     let (framing, version) = match kind % 4 {

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use manage::access::{Action, Group, Pattern, Policy, Rule, RuleList, Subject};
 use manage::error::OperationError;
@@ -282,7 +282,7 @@ impl Served {
             operations: self,
             base: "https://h",
             modified: UNIX_EPOCH + Duration::from_secs(START - 10),
-            now: SystemTime::from(self.now().wall),
+            now: self.now().wall,
         };
         restconf::handle(&service, request)
     }

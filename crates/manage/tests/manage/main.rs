@@ -7,6 +7,7 @@ mod restconf;
 mod scene;
 mod select;
 mod simulated;
+mod subscriber;
 mod terms;
 mod trees;
 mod xpath;

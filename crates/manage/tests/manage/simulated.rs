@@ -62,7 +62,7 @@ fn every_state_that_a_source_brings_about_is_valid() {
     let interfaces = ["Ethernet1/1", "e2", "\u{1f600}"].map(interface);
     let (mut states, mut known, mut unknown) = (0, 0, 0);
     for seed in 1..=40 {
-        let mut random = Random(seed * 0x9e37_79b9_7f4a_7c15);
+        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let mut epochs = 0_u128;
         let fresh = move || {
             epochs += 1;

@@ -8,7 +8,7 @@ use manage::operation::{Caller, Transport};
 use manage::push::Settings;
 use serde_json::{Value, json};
 
-use super::push::{Scene, app_tag, kinds, of, on_change, periodic, told};
+use super::subscriber::{Scene, app_tag, kinds, of, on_change, periodic, told};
 use super::scene::row;
 
 /// Replaces the policy, as a reload does.

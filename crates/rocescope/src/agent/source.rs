@@ -15,10 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use observe::meter::Cause;
-use pcap::{Active, Capture as Pcap, Precision};
+use pcap::{Active, Capture as Pcap, Direction, Precision};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::capture::{FrameCheck, Limits, Record};
 use wire::frame::{LinkType, UnknownLink};
+use wire::pfc;
 
 use super::link::{Link, Look};
 use crate::capture::{Access, Capture, Item, Visitor};
@@ -183,25 +184,48 @@ impl Batch {
     }
 }
 
-/// Which of an interface's frames are captured. The kernel knows which were sent, and libpcap does not
-/// tell; frames of MAC control are few, so that those sent can have a capture of their own.
+/// Which of an interface's frames are captured. libpcap does not tell which were sent, but it can leave
+/// out those of one direction. Frames of MAC control are few, so that they can have captures of their
+/// own, one for each direction; where they do, no frame is in two captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of them, and of none is known whether it was sent.
     All,
-    /// All but the frames of MAC control that this host sent; on Ethernet only.
-    ButSentControl,
-    /// The frames of MAC control that this host sent; on Ethernet only.
-    SentControl,
+    /// All but MAC control.
+    ButControl,
+    /// MAC control that came in.
+    ControlReceived,
+    /// MAC control that this host sent.
+    ControlSent,
 }
 
 impl Part {
-    const fn filter(self) -> Option<&'static str> {
+    /// Whether a frame on Ethernet is part of it, but for its direction.
+    fn has(self, frame: &[u8]) -> bool {
+        let control = frame.get(12..14) == Some(&pfc::MAC_CONTROL.to_be_bytes());
         match self {
-            Self::All => None,
-            Self::ButSentControl => Some("inbound or not ether proto 0x8808"),
-            Self::SentControl => Some("outbound and ether proto 0x8808"),
+            Self::All => true,
+            Self::ButControl => !control,
+            Self::ControlReceived | Self::ControlSent => control,
         }
+    }
+
+    /// Has the kernel leave out what is no part of it, as far as the kernel can.
+    fn narrow(self, capture: &mut Pcap<Active>) -> Result<(), pcap::Error> {
+        let direction = match self {
+            Self::All | Self::ButControl => return Ok(()),
+            Self::ControlReceived => Direction::In,
+            Self::ControlSent => Direction::Out,
+        };
+        // Asked in the filter, the direction would be unknown for the frames that were in the ring
+        // before it, and they would be left out.
+        capture.direction(direction)?;
+        capture.filter("ether proto 0x8808", true)
+    }
+
+    /// What the interface drops is counted by one capture of it.
+    const fn counts_interface(self) -> bool {
+        matches!(self, Self::All | Self::ButControl)
     }
 }
 
@@ -237,9 +261,7 @@ fn link_type(capture: &Pcap<Active>) -> Result<LinkType, UnknownLink> {
 
 fn activate(interface: &Interface, part: Part) -> Result<(Pcap<Active>, Link), String> {
     let mut capture = captured(interface).map_err(|error| error.to_string())?;
-    if let Some(filter) = part.filter() {
-        capture.filter(filter, true).map_err(|error| error.to_string())?;
-    }
+    part.narrow(&mut capture).map_err(|error| error.to_string())?;
     // What comes before is not metered yet.
     Ok((capture, Link::watch(&interface.name)?))
 }
@@ -356,8 +378,7 @@ impl<'e> Reading<'e> {
     fn run(mut self, lost: bool, stop: &Arc<AtomicBool>) -> Result<Option<String>, Gone> {
         // What was counted before the capture began is not ours.
         if let Ok(stat) = self.capture.stats() {
-            let interface = if self.part == Part::SentControl { 0 } else { stat.if_dropped };
-            self.counted = [stat.dropped, interface];
+            self.counted = self.counters(stat);
         }
         self.lost = lost;
         if self.watched.is_up() {
@@ -427,6 +448,9 @@ impl<'e> Reading<'e> {
             };
             let time_ns = nanoseconds(packet.header.ts.tv_sec, packet.header.ts.tv_usec);
             self.last_frame_ns = time_ns.unwrap_or(self.last_frame_ns);
+            if !self.part.has(packet.data) {
+                continue;
+            }
             self.batch.push(&Record {
                 interface: self.number,
                 link: self.link,
@@ -437,7 +461,7 @@ impl<'e> Reading<'e> {
                 damaged: false,
                 check: FrameCheck::Untold,
                 // libpcap does not tell: what else was sent is not known to be.
-                outbound: self.part == Part::SentControl,
+                outbound: self.part == Part::ControlSent,
             });
         }
         Ok(false)
@@ -471,15 +495,17 @@ impl<'e> Reading<'e> {
         Ok(Ok(()))
     }
 
+    /// What was dropped in the ring, and by the interface.
+    fn counters(&self, stat: pcap::Stat) -> [u32; 2] {
+        [stat.dropped, if self.part.counts_interface() { stat.if_dropped } else { 0 }]
+    }
+
     /// Takes a reading; inside, an interface that is gone, in words.
     fn take(&mut self) -> Result<Result<(), String>, Gone> {
         self.next_reading = Instant::now() + READING_INTERVAL;
-        let counted = self.capture.stats().map_or(Drops::Unknown, |stat| {
-            let now = match self.part {
-                // What the interface drops is counted once.
-                Part::SentControl => [stat.dropped, 0],
-                Part::All | Part::ButSentControl => [stat.dropped, stat.if_dropped],
-            };
+        let stat = self.capture.stats();
+        let counted = stat.map_or(Drops::Unknown, |stat| {
+            let now = self.counters(stat);
             let before = std::mem::replace(&mut self.counted, now);
             let since = now.iter().zip(before).map(|(now, before)| now.wrapping_sub(before));
             Drops::Counted(since.map(u64::from).sum())

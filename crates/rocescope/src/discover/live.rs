@@ -17,11 +17,11 @@ use crate::progress::Progress;
 const BATCHES_WAITING_MAX: usize = 64;
 /// Octets of the kernel's ring.
 const RING_OCTETS: u32 = 64 << 20;
-/// Octets of the ring for what this host sends of MAC control.
-const SENT_RING_OCTETS: u32 = 1 << 20;
-/// The number of the capture of everything else, and that of what this host sends of MAC control.
-const RECEIVED: u32 = 0;
-const SENT: u32 = 1;
+/// Octets of the ring for frames of MAC control.
+const CONTROL_RING_OCTETS: u32 = 4 << 20;
+/// The number of the capture of the interface, and of those of its MAC control.
+const WHOLE: u32 = 0;
+const CONTROL: u32 = 1;
 /// The longest wait before the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// A frame is seen within this time after it came.
@@ -53,8 +53,7 @@ pub(super) fn look(
         promiscuous: live.promiscuous,
         ring_octets: RING_OCTETS,
     };
-    let sent = Interface { promiscuous: false, ring_octets: SENT_RING_OCTETS, ..interface.clone() };
-    let parts = opened(&interface, &sent)?;
+    let parts = opened(&interface)?;
     found.directions_told = parts.len() > 1;
     // A warning or note that cannot be written changes no result.
     _ = match live.duration {
@@ -97,29 +96,30 @@ pub(super) fn look(
     Ok(())
 }
 
-/// The interface, and on Ethernet the frames of MAC control that this host sends by themselves, so
-/// that they are not taken for received ones.
+/// The interface, and on Ethernet its frames of MAC control by themselves, received and sent, so that
+/// those sent are not taken for received ones.
 // PFC-count.1
-fn opened(interface: &Interface, sent: &Interface) -> Result<Vec<Open>, String> {
-    let all = source::open(RECEIVED, interface, Part::All)?;
+fn opened(interface: &Interface) -> Result<Vec<Open>, String> {
+    let all = source::open(WHOLE, interface, Part::All)?;
     if !all.is_ethernet() {
         return Ok(vec![all]);
     }
-    let received = source::open(RECEIVED, interface, Part::ButSentControl);
-    let sent = source::open(SENT, sent, Part::SentControl);
-    Ok(match (received, sent) {
-        (Ok(received), Ok(sent)) => vec![received, sent],
-        // The kernel cannot tell them apart, so nothing is said of who sent them.
-        _ => vec![all],
-    })
+    let control = Interface { ring_octets: CONTROL_RING_OCTETS, ..interface.clone() };
+    let parts = [
+        source::open(WHOLE, interface, Part::ButControl),
+        source::open(CONTROL, &control, Part::ControlReceived),
+        source::open(CONTROL, &control, Part::ControlSent),
+    ];
+    // Where they cannot be told apart, nothing is said of who sent them.
+    Ok(parts.into_iter().collect::<Result<_, _>>().unwrap_or_else(|_| vec![all]))
 }
 
 fn take(event: Event, found: &mut Found, warnings: &mut impl Write) {
     match event {
         Event::Frames(batch) => batch.records().for_each(|record| found.packet(&record)),
         Event::Drops(_, Drops::Counted(frames)) => found.drops(Some(frames)),
-        // What becomes of the interface, the other capture of it tells.
-        Event::Drops(SENT, Drops::Interrupted(_)) | Event::Lost(SENT, _) => {}
+        // What becomes of the interface, the capture of everything else tells.
+        Event::Drops(CONTROL, Drops::Interrupted(_)) | Event::Lost(CONTROL, _) => {}
         Event::Drops(_, Drops::Unknown) => found.drops(None),
         Event::Drops(_, Drops::Interrupted(what)) => {
             found.drops(None);

@@ -206,7 +206,7 @@ pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
         (tally.fragments, "IP fragment[|s]: not put together"),
         (
             tally.truncated,
-            "frame[|s] captured too short for [its|their] BTH, or for what [it is|they are]",
+            "frame[|s] captured too short for [its|their] BTH, or to tell what [it is|they are]",
         ),
         (tally.no_room, "datagram[|s] to port 4791 with no room for a BTH"),
         (tally.length_lies, "length[|s] that reach[es|] beyond the frame or the datagram"),
@@ -215,8 +215,8 @@ pub fn shortfalls(out: &mut impl Write, tally: &Tally) -> io::Result<()> {
         (tally.capture_drops, "packet[|s] that the capture says it dropped"),
         (
             tally.damaged,
-            "frame[|s] that the capture marks as damaged, or whose lengths cannot be: attributed \
-             to nothing",
+            "frame[|s] that the capture marks as damaged, or whose check sequence is wrong, or whose \
+             lengths cannot be: attributed to nothing",
         ),
         (tally.mirror_restarts, "time[|s] that a mirror's numbers started anew"),
         (tally.mirror_missing, "packet[|s] that the mirror numbered and that [is|are] not here"),

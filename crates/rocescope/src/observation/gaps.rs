@@ -44,7 +44,6 @@ impl<S: Sink> Pipeline<S> {
     // SEQ-3.7, SEQ-10.3
     pub(super) fn mirrored(&mut self, interface: u32, mirror: &Mirror) -> Followed {
         let session = (mirror.addresses, mirror.kind, mirror.session);
-        self.sink.mirrored(interface, &session);
         let Some(sequence) = mirror.sequence else { return Followed::InTurn };
         match self.mirror.step(session, sequence) {
             MirrorStep::Next => {}

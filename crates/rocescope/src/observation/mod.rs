@@ -346,6 +346,10 @@ impl<S: Sink> Pipeline<S> {
         let followed =
             mirror.map_or(Followed::InTurn, |mirror| self.mirrored(record.interface, &mirror));
         if !damaged(record) {
+            if let Some(mirror) = &mirror {
+                let session = (mirror.addresses, mirror.kind, mirror.session);
+                self.sink.mirrored(record.interface, &session);
+            }
             self.not_pfc(record, link, &body);
         }
         match body {

@@ -333,7 +333,7 @@ fn a_mirror_is_a_counter_where_one_session_is_followed_without_a_hole() {
     egress[14 + 20 + 8 + 11] |= 0x08;
     cases.extend([
         of("two sessions", vec![mirrored(7, 0), mirrored(8, 0), mirrored(7, 1)]).says(&[
-            "ERSPAN II session 7 from 10.9.0.1 and ERSPAN II session 8 from 10.9.0.1 came in, which \
+            "ERSPAN II session 7 from 192.0.2.1 and ERSPAN II session 8 from 192.0.2.1 came in, which \
              mirror several ports",
         ]),
         of("two sessions, PFC in one", {

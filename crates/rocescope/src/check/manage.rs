@@ -37,10 +37,12 @@ pub(super) fn write_manage(f: &mut fmt::Formatter<'_>, manage: &Manage) -> fmt::
             list.groups.iter().map(|group| printable(group).to_string()).collect();
         writeln!(f, "  rules {} for {}", printable(&list.name), groups.join(" "))?;
         for rule in &list.rules {
-            let what = match (rule.read, rule.exec) {
-                (true, true) => "reading and calling",
-                (true, false) => "reading",
-                (false, _) => "calling",
+            let what = match (&rule.subject, rule.read, rule.exec) {
+                (Subject::Data(_) | Subject::Notification(_), ..) => "reading",
+                (Subject::Rpc(_), ..) => "calling",
+                (Subject::All, true, true) => "reading and calling",
+                (Subject::All, true, false) => "reading",
+                (Subject::All, false, _) => "calling",
             };
             let module = rule.module.as_deref().unwrap_or("every module");
             write!(f, "    {} {what} of {}", rule.action.word(), printable(module))?;

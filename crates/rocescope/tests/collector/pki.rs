@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rocescope::check::check;
@@ -36,6 +36,40 @@ fn its_configurations_pass_check_and_name_each_other() {
     assert_eq!((export.host.as_str(), export.port), ("127.0.0.1", ipfix.listen.port()));
     assert!(ipfix.peers[0].domains.contains(&device.observation.domain));
     assert_eq!(collector.elements, device.elements);
+}
+
+/// A file with what stands in comments between two of its lines taken in; twice for what stands in two.
+fn taken_in(path: &Path, from: &str, to: &str, times: usize) {
+    let all = text(path);
+    let (before, rest) = all.split_once(from).unwrap();
+    let (comments, behind) = rest.split_once(to).unwrap_or((rest, ""));
+    let mut block = format!("{from}{comments}");
+    for _ in 0..times {
+        let line = |line: &str| line.strip_prefix('#').unwrap_or(line).to_owned() + "\n";
+        block = block.lines().map(|l| line(l.trim_start())).collect();
+    }
+    fs::write(path, format!("{before}{block}{to}{behind}")).unwrap();
+}
+
+// PFC-count.4
+#[test]
+fn its_commented_sources_of_pfc_counters_need_only_what_their_operator_can_say() {
+    let directory = made("pfc");
+    let agent = directory.join("agent.toml");
+    let (from, to) = ("# [pfc]", "# How the agent runs.");
+    let original = text(&agent);
+    taken_in(&agent, from, to, 1);
+    let refused = check(&agent).unwrap_err();
+    let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    assert_eq!(refused.len(), 3, "{refused:#?}");
+    assert!(refused.iter().all(|line| line.contains("neither states nor is attested")));
+    fs::write(&agent, original).unwrap();
+    taken_in(&agent, from, to, 2);
+    let plan = check(&agent).unwrap().to_string();
+    assert!(plan.contains("port eth0 by its source's own number"), "{plan}");
+    let collector = directory.join("collector.toml");
+    taken_in(&collector, "# [[pfc.device]]", "# end", 1);
+    assert!(check(&collector).unwrap().to_string().contains("leaf1"));
 }
 
 #[test]

@@ -175,7 +175,7 @@ async function pfc() {
     cell(row, digits(counter.pfcControlFrameTotalCount), "n");
     cell(row, interval(counter), "words");
     cell(row, time(counter.observationTimeMilliseconds));
-    cell(row, heard(counter));
+    cell(row, heard(counter), "age");
   }
   byId("pfc").tBodies[0].replaceWith(body);
   const shown = page.pfc.length === 0 ? "None was reported." : "All that are stored are shown.";

@@ -66,6 +66,19 @@ pub enum Change {
     Epoch(Box<EpochState>),
     /// A PFC counter is new, or has another reading than before.
     Pfc(Box<PfcState>),
+    /// Of an instance of a PFC counter something did not hold, so what is kept of it vouches for
+    /// nothing any more.
+    // PFC-sem.2
+    PfcDoubted {
+        /// The session of the counter.
+        session: SessionId,
+        /// Its number in the session.
+        number: u64,
+        /// The instance; none for all of this counter.
+        instance: Option<u64>,
+        /// The two latest readings too: no later one says why.
+        latest: bool,
+    },
     /// A device said something of one of its queues.
     Queue(Box<QueueReceived>),
     /// A Transport Session has ended. Epochs of it that are still active become incomplete.

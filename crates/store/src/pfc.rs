@@ -90,6 +90,9 @@ pub struct PfcFilter {
     pub until_ms: Option<u64>,
     /// With a latest reading that was received at this time or later, milliseconds since 1970.
     pub heard_since_ms: Option<u64>,
+    /// With any reading that is kept and was taken at this time or later, milliseconds since 1970:
+    /// the latest one need not be, where a clock was set back.
+    pub kept_since_ms: Option<u64>,
     /// Only those of sessions that are open.
     pub open_only: bool,
     /// At most so many; 0 gives none.
@@ -266,6 +269,34 @@ fn insert(transaction: &Transaction<'_>, state: &PfcState) -> rusqlite::Result<(
     done.map(drop)
 }
 
+/// Forgets the instance of what is kept of a counter in a session, or all of its instances: of
+/// readings for charts, and where it is said so of the latest ones.
+// PFC-sem.2
+pub(crate) fn doubt(
+    transaction: &Transaction<'_>,
+    [session, number]: [u64; 2],
+    instance: Option<u64>,
+    latest: bool,
+) -> rusqlite::Result<()> {
+    let (session, number, instance) = (signed(session), signed(number), instance.map(signed));
+    transaction
+        .prepare_cached(
+            "UPDATE pfc_history SET instance = NULL WHERE instance = coalesce(?3, instance) AND \
+             counter = (SELECT id FROM pfc_counters WHERE session = ?1 AND number = ?2)",
+        )?
+        .execute(params![session, number, instance])?;
+    if latest {
+        transaction
+            .prepare_cached(
+                "UPDATE pfc_counters SET instance = nullif(instance, coalesce(?3, instance)), \
+                 earlier_instance = nullif(earlier_instance, coalesce(?3, earlier_instance)) \
+                 WHERE session = ?1 AND number = ?2",
+            )?
+            .execute(params![session, number, instance])?;
+    }
+    Ok(())
+}
+
 fn known(id: Option<i64>, time_ms: u64, rules: &PfcRules) -> Known {
     let id = id.map(i64::cast_unsigned).and_then(InstanceId::new);
     id.map_or_else(Known::default, |id| id.known(time_ms, rules.pace))
@@ -370,6 +401,19 @@ fn question(filter: &PfcFilter, most: usize) -> (String, Vec<Value>) {
     }
     if let Some(since) = filter.heard_since_ms {
         add("c.received_ms >= ?", last(since).into());
+    }
+    if let Some(since) = filter.kept_since_ms.map(signed) {
+        let later = |column: &str| match since < 0 {
+            true => format!("{column} BETWEEN ? AND -1"),
+            false => format!("({column} >= ? OR {column} < 0)"),
+        };
+        let (latest, earlier, kept) =
+            (later("c.time_ms"), later("c.earlier_time_ms"), later("h.time_ms"));
+        sql += &format!(
+            "({latest} OR {earlier} OR EXISTS \
+             (SELECT 1 FROM pfc_history h WHERE h.counter = c.id AND {kept})) AND "
+        );
+        values.extend([Value::from(since), since.into(), since.into()]);
     }
     if filter.open_only {
         sql += "c.session IN (SELECT id FROM sessions WHERE closed_ms IS NULL) AND ";

@@ -45,8 +45,10 @@ pub struct Rules {
 pub struct PfcRules {
     /// Counters that are kept.
     pub counters_max: usize,
-    /// Octets of the further scope of one of them.
+    /// Octets of the further scope of one.
     pub further_octets_max: usize,
+    /// Octets of the further scopes of all.
+    pub further_octets_all_max: usize,
     /// The most that any of them can count: the operator's word. Without it no interval is exact.
     // PFC-sem.2
     pub pace: Option<Pace>,
@@ -54,8 +56,9 @@ pub struct PfcRules {
 
 impl Default for PfcRules {
     fn default() -> Self {
-        let pfc::collect::Limits { counters_max, further_octets_max } = Default::default();
-        Self { counters_max, further_octets_max, pace: None }
+        let pfc::collect::Limits { counters_max, further_octets_max, further_octets_all_max } =
+            pfc::collect::Limits::default();
+        Self { counters_max, further_octets_max, further_octets_all_max, pace: None }
     }
 }
 
@@ -63,8 +66,8 @@ impl PfcRules {
     /// The bounds.
     #[must_use]
     pub const fn limits(&self) -> pfc::collect::Limits {
-        let Self { counters_max, further_octets_max, .. } = *self;
-        pfc::collect::Limits { counters_max, further_octets_max }
+        let Self { counters_max, further_octets_max, further_octets_all_max, .. } = *self;
+        pfc::collect::Limits { counters_max, further_octets_max, further_octets_all_max }
     }
 }
 
@@ -94,6 +97,7 @@ impl Rules {
             "shorterLengths": self.lengths == Lengths::Agreed,
             "pfcCountersMax": self.pfc.counters_max,
             "pfcScopeOctetsMax": self.pfc.further_octets_max,
+            "pfcScopeOctetsAllMax": self.pfc.further_octets_all_max,
             "pfcIncrementsPerSecondMax": self.pfc.pace.map(Pace::get),
             "pen": self.mapping.pen(),
             "elements": ids,
@@ -135,8 +139,9 @@ impl Rules {
             pfc: PfcRules {
                 // Sessions from before had no PFC counters.
                 counters_max: size("pfcCountersMax").unwrap_or(PfcRules::default().counters_max),
-                // Those from before had no such bound.
+                // Those from before had no such bounds.
                 further_octets_max: size("pfcScopeOctetsMax").unwrap_or(usize::MAX),
+                further_octets_all_max: size("pfcScopeOctetsAllMax").unwrap_or(usize::MAX),
                 pace: value
                     .get("pfcIncrementsPerSecondMax")
                     .and_then(Value::as_u64)

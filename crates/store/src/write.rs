@@ -100,6 +100,7 @@ impl Store {
             Change::Refused { .. }
             | Change::CollectorDrop { .. }
             | Change::Pfc(_)
+            | Change::PfcDoubted { .. }
             | Change::Queue(_) => false,
         };
         self.transaction(changes.iter().any(publishes), |transaction, limits| {
@@ -237,6 +238,9 @@ fn apply(
             Ok(())
         }
         Change::Pfc(state) => pfc::write(transaction, limits, state),
+        Change::PfcDoubted { session, number, instance, latest } => {
+            pfc::doubt(transaction, [session.0, *number], *instance, *latest)
+        }
         // Taken by who has their tally.
         Change::Queue(_) => Ok(()),
         Change::SessionClosed { session, closed_ms, reason } => {

@@ -101,9 +101,30 @@ pub struct Around {
 
 /// Of readings in the order in which they were taken, each with its observation time, the two that
 /// are closest around a time from a first to a last instant; where there is none before it or behind
-/// it, the outermost. None where no two have some of that time between them.
+/// it, the outermost. None where no two have some of that time between them. Where a clock was set
+/// back, both are from before that or both from after it.
 // PFC-cor.1, PFC-op.1
 pub fn around(times: &[u64], first_ms: u64, last_ms: u64) -> Option<Around> {
+    let mut best: Option<((u64, u64), Around)> = None;
+    let mut start = 0;
+    for rising in times.chunk_by(|one, next| one <= next) {
+        if let Some(found) = around_rising(rising, first_ms, last_ms) {
+            let (from, to) = (rising[found.earlier], rising[found.later]);
+            let left_out = from.saturating_sub(first_ms) + last_ms.saturating_sub(to);
+            let beyond = first_ms.saturating_sub(from) + to.saturating_sub(last_ms);
+            let rank = (left_out, beyond);
+            // Of two that are as good, the later one.
+            if best.is_none_or(|(other, _)| rank <= other) {
+                let (earlier, later) = (start + found.earlier, start + found.later);
+                best = Some((rank, Around { earlier, later, ..found }));
+            }
+        }
+        start += rising.len();
+    }
+    best.map(|(_, around)| around)
+}
+
+fn around_rising(times: &[u64], first_ms: u64, last_ms: u64) -> Option<Around> {
     // One behind which there is another.
     let before = times.split_last()?.1.iter().rposition(|time| *time <= first_ms);
     let earlier = before.unwrap_or(0);

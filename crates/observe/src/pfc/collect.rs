@@ -18,14 +18,17 @@ use super::{Reading, Scope};
 pub struct Limits {
     /// Counters that are kept at a time, over all domains.
     pub counters_max: usize,
-    /// Octets of the further scope of a counter, the names of its elements among them.
+    /// Octets of one further scope.
     pub further_octets_max: usize,
+    /// Octets of the further scopes of all counters together.
+    pub further_octets_all_max: usize,
 }
 
 impl Default for Limits {
-    /// Room for 4096 ports of 8 priorities in 2 directions.
+    /// Room for 4096 ports of 8 priorities in 2 directions, each with a line card or a name of 48
+    /// octets in its scope.
     fn default() -> Self {
-        Self { counters_max: 65_536, further_octets_max: 256 }
+        Self { counters_max: 65_536, further_octets_max: 256, further_octets_all_max: 4 << 20 }
     }
 }
 
@@ -40,6 +43,10 @@ pub enum Verdict {
     Repeated,
     /// It was read before the latest one, by a clock that is never set: ignored.
     Earlier,
+    /// So was this one, and its total cannot be one from then: ignored, and its instance is not
+    /// believed any more.
+    // PFC-sem.2
+    Contradicts,
     /// It was not taken.
     Rejected(Rejection),
 }
@@ -51,6 +58,8 @@ pub enum Rejection {
     CountersFull,
     /// Its further scope has more octets than are kept.
     FurtherTooLong,
+    /// There is no room for another further scope.
+    FurtherFull,
 }
 
 impl fmt::Display for Rejection {
@@ -58,30 +67,13 @@ impl fmt::Display for Rejection {
         match self {
             Self::CountersFull => f.write_str("no room for another counter"),
             Self::FurtherTooLong => f.write_str("more octets in its further scope than are kept"),
+            Self::FurtherFull => f.write_str("no room for the further scope of another counter"),
         }
     }
 }
 
-/// A counter as a session keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
-    /// What its scope has beside that of a reading.
-    pub further: FurtherScope,
-    /// The reading before the latest one.
-    pub earlier: Option<Sighting>,
-    /// The latest reading.
-    pub latest: Sighting,
-    /// Readings that were taken.
-    pub readings: u64,
-    /// The number of the reading since which every interval was exact, the first being 1: what is
-    /// said of two readings that did not follow each other needs all those between them.
-    // PFC-sem.2
-    pub unbroken: u64,
-    /// Of which instances nothing is believed any more in this session.
-    pub doubted: Doubt,
-}
-
 /// Instances of which something did not hold: they counted more than they can.
+// PFC-sem.2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Doubt {
     /// None.
@@ -114,6 +106,25 @@ impl Doubt {
     }
 }
 
+/// A counter as a session keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What its scope has beside that of a reading.
+    pub further: FurtherScope,
+    /// The reading before the latest one.
+    pub earlier: Option<Sighting>,
+    /// The latest reading.
+    pub latest: Sighting,
+    /// Readings that were taken.
+    pub readings: u64,
+    /// The number of the reading since which every interval was exact, the first being 1: what is
+    /// said of two readings that did not follow each other needs all those between them.
+    // PFC-sem.2
+    pub unbroken: u64,
+    /// Of which instances nothing is believed any more in this session.
+    pub doubted: Doubt,
+}
+
 impl Counter {
     /// A counter with its first reading.
     fn new(further: FurtherScope, latest: Sighting) -> Self {
@@ -138,12 +149,17 @@ impl Counter {
             return Verdict::Repeated;
         }
         if is_earlier(&self.latest, &new) {
-            // It is ignored, but what it says can speak against what is known.
-            let interval = Interval::between(&new, &self.latest);
-            if interval == Interval::Unknown(Reason::TooMany) {
-                self.doubted = self.doubted.and(new.known.instance);
+            let contradicts = |kept: &Sighting| contradict(kept, &new);
+            if !contradicts(&self.latest) && !self.earlier.as_ref().is_some_and(contradicts) {
+                return Verdict::Earlier;
             }
-            return Verdict::Earlier;
+            self.doubted = self.doubted.and(new.known.instance);
+            for kept in self.earlier.iter_mut().chain([&mut self.latest]) {
+                if self.doubted.of(kept.known.instance) {
+                    kept.known = Known::default();
+                }
+            }
+            return Verdict::Contradicts;
         }
         let interval = Interval::between(&self.latest, &new);
         self.earlier = Some(core::mem::replace(&mut self.latest, new));
@@ -168,6 +184,7 @@ pub struct Session {
     /// In the order in which they came.
     counters: Vec<Counter>,
     places: BTreeMap<(Scope, FurtherScope), usize>,
+    further_octets: usize,
     /// Where the counter behind the last one is: exporters go through theirs in an order.
     next: usize,
 }
@@ -177,7 +194,12 @@ impl Session {
     // PFC-sem.2: a session says nothing of the counters of another one, nor does it say that they
     // are others.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, counters: Vec::new(), places: BTreeMap::new(), next: 0 }
+        Self { limits, counters: Vec::new(), places: BTreeMap::new(), further_octets: 0, next: 0 }
+    }
+
+    /// Octets of the further scopes of all counters.
+    pub fn further_octets(&self) -> usize {
+        self.further_octets
     }
 
     /// Says for how many counters there is room from here on. Those that are there stay.
@@ -234,12 +256,14 @@ impl Session {
             self.next = at + 1;
             return (Some(at), counter.receive(new));
         }
-        let full = self.counters.len() >= self.limits.counters_max;
+        let octets = further.octets().len();
+        let refused = self.refuses(octets);
         let (at, verdict) = match self.places.entry((reading.scope, further)) {
-            Entry::Vacant(_) if full => {
-                return (None, Verdict::Rejected(Rejection::CountersFull));
-            }
             Entry::Vacant(place) => {
+                if let Some(rejection) = refused {
+                    return (None, Verdict::Rejected(rejection));
+                }
+                self.further_octets += octets;
                 let at = self.counters.len();
                 let further = place.key().1.clone();
                 place.insert(at);
@@ -255,6 +279,23 @@ impl Session {
         self.next = at + 1;
         (Some(at), verdict)
     }
+
+    /// Why there is no room for another counter with so many octets of further scope, if so.
+    fn refuses(&self, octets: usize) -> Option<Rejection> {
+        if self.counters.len() >= self.limits.counters_max {
+            return Some(Rejection::CountersFull);
+        }
+        let all = self.further_octets.checked_add(octets);
+        let has_room = all.is_some_and(|all| all <= self.limits.further_octets_all_max);
+        (!has_room).then_some(Rejection::FurtherFull)
+    }
+}
+
+/// Whether two readings of one counter cannot both be as they are said to be: whichever was taken
+/// first, the counter counted more until the other one than it can.
+fn contradict(one: &Sighting, other: &Sighting) -> bool {
+    let (first, second) = if is_earlier(one, other) { (other, one) } else { (one, other) };
+    Interval::between(first, second) == Interval::Unknown(Reason::TooMany)
 }
 
 /// Whether a reading is known to be from before the latest one. An observation time does not tell:

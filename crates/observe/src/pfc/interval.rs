@@ -122,11 +122,14 @@ impl Frames {
     }
 }
 
-/// Frames per second of one counter. As [`Frames`], it cannot be added to that of another.
+/// Frames per second of one counter, on average. As [`Frames`], it cannot be added to that of
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSecond {
     scope: Scope,
     value: f64,
+    least: f64,
+    most: Option<f64>,
 }
 
 impl PerSecond {
@@ -135,9 +138,21 @@ impl PerSecond {
         self.scope
     }
 
-    /// Frames per second.
+    /// Frames per second, as far apart as the times of the readings are.
     pub const fn get(&self) -> f64 {
         self.value
+    }
+
+    /// It was more than this, unless it was nothing: the times are whole milliseconds, so the
+    /// readings were less than one farther apart.
+    pub const fn least(&self) -> f64 {
+        self.least
+    }
+
+    /// It was less than this, unless it was nothing: or less than one nearer. None where they can
+    /// have been next to each other.
+    pub const fn most(&self) -> Option<f64> {
+        self.most
     }
 }
 
@@ -155,8 +170,8 @@ pub enum Interval {
 // PFC-sem.2
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// So fast on average.
-    Exact(PerSecond),
+    /// So fast on average, within bounds.
+    Average(PerSecond),
     /// Nobody knows, for this reason. Not zero.
     Unknown(Reason),
 }
@@ -166,6 +181,8 @@ pub enum Rate {
 pub enum Reason {
     /// There is no reading before it.
     NoEarlier,
+    /// The readings before it are not kept.
+    NotKept,
     /// The readings are of two counters by their scope.
     OtherScope,
     /// Which counter instance was read is not known on both sides.
@@ -180,7 +197,7 @@ pub enum Reason {
     TimeUnknown,
     /// The clock was set, or started again.
     ClockStepped,
-    /// The second reading is not from later.
+    /// The second reading is not from later, as far as milliseconds tell.
     NotLater,
     /// The most that the counter can count is not known.
     PaceUnknown,
@@ -197,6 +214,7 @@ impl Reason {
     pub const fn words(self) -> &'static str {
         match self {
             Self::NoEarlier => "no earlier reading",
+            Self::NotKept => "no earlier reading is kept",
             Self::OtherScope => "readings of two scopes",
             Self::InstanceUnknown => "the counter instance is not known",
             Self::InstanceReplaced => "the counter instance was replaced",
@@ -232,8 +250,16 @@ impl Interval {
         match self {
             Self::Unknown(reason) => Rate::Unknown(*reason),
             Self::Exact(frames) => {
-                let value = approximately(frames.count) * 1000.0 / approximately(frames.elapsed_ms);
-                Rate::Exact(PerSecond { scope: frames.scope, value })
+                let over = |elapsed_ms: u64| {
+                    approximately(frames.count) * 1000.0 / approximately(elapsed_ms)
+                };
+                let elapsed_ms = frames.elapsed_ms;
+                Rate::Average(PerSecond {
+                    scope: frames.scope,
+                    value: over(elapsed_ms),
+                    least: over(elapsed_ms.saturating_add(1)),
+                    most: (elapsed_ms > 1).then(|| over(elapsed_ms - 1)),
+                })
             }
         }
     }
@@ -241,6 +267,7 @@ impl Interval {
 
 fn counted(earlier: &Sighting, later: &Sighting) -> Result<Frames, Reason> {
     let (a, b) = (&earlier.known, &later.known);
+    let count = later.reading.total.wrapping_sub(earlier.reading.total);
     if earlier.reading.scope != later.reading.scope {
         return Err(Reason::OtherScope);
     }
@@ -255,7 +282,6 @@ fn counted(earlier: &Sighting, later: &Sighting) -> Result<Frames, Reason> {
     if most >= 1 << 64 {
         return Err(Reason::TooLong);
     }
-    let count = later.reading.total.wrapping_sub(earlier.reading.total);
     if u128::from(count) > most {
         return Err(Reason::TooMany);
     }

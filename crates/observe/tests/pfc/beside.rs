@@ -42,6 +42,9 @@ fn slowly(times: &[u64], first: u64, last: u64) -> Option<Around> {
     for earlier in 0..times.len() {
         for later in earlier + 1..times.len() {
             let (from, to) = (times[earlier], times[later]);
+            if !times[earlier..=later].is_sorted() {
+                continue;
+            }
             let shared = if first == last {
                 from <= first && first <= to
             } else {
@@ -75,6 +78,18 @@ fn the_readings_around_a_flow_are_the_closest_that_hold_it_or_as_much_as_they_ca
             }
         }
     }
+    // A clock that was set back before the flow, in it, behind it, and twice.
+    for times in
+        [[10, 30, 15, 40], [10, 40, 5, 20], [20, 10, 30, 40], [30, 40, 10, 8], [9, 7, 40, 9]]
+    {
+        for first in 5..50 {
+            for last in first..50 {
+                let found = around(&times, first, last);
+                assert_eq!(found, slowly(&times, first, last), "{times:?} {first} {last}");
+            }
+        }
+    }
+    assert_eq!(around(&[10, 40, 1, 2], 20, 30), Some(Around { earlier: 0, later: 1, whole: true }));
     // Readings whose clock was set back make no time of their own.
     assert_eq!(around(&[40, 10], 20, 30), None);
     assert_eq!(around(&[], 1, 2), None);

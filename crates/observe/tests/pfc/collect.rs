@@ -117,6 +117,30 @@ fn a_full_session_refuses_new_counters_and_keeps_the_old_ones() {
     assert_eq!(session.counters().len(), 2);
 }
 
+// PFC-exp.1
+#[test]
+fn a_further_scope_has_a_bound_and_so_have_all_of_a_session_and_what_is_kept_stays() {
+    let limits = Limits { further_octets_max: 3, further_octets_all_max: 7, ..Limits::default() };
+    let mut session = Session::new(limits);
+    let mut take = |octets: &[u8], ms| {
+        let further = FurtherScope::from_octets(octets.to_vec());
+        session.receive(sighting(ms, ms).reading, further, known(ms))
+    };
+    assert_eq!(take(&[1; 3], 0), Verdict::First);
+    assert_eq!(take(&[1; 4], 0), Verdict::Rejected(Rejection::FurtherTooLong));
+    assert_eq!(take(&[2; 3], 0), Verdict::First);
+    assert_eq!(take(&[3; 2], 0), Verdict::Rejected(Rejection::FurtherFull));
+    assert_eq!(take(&[4; 1], 0), Verdict::First);
+    assert_eq!(take(&[5; 1], 0), Verdict::Rejected(Rejection::FurtherFull));
+    assert_eq!(take(&[], 0), Verdict::First);
+    for octets in [&[1; 3][..], &[2; 3], &[4], &[]] {
+        assert!(matches!(take(octets, 1000), Verdict::Follows(Interval::Exact(_))));
+    }
+    assert_eq!((session.len(), session.further_octets()), (4, 7));
+    let words = "no room for the further scope of another counter";
+    assert_eq!(Rejection::FurtherFull.to_string(), words);
+}
+
 // PFC-sem.2
 #[test]
 fn an_instance_that_counted_more_than_it_can_is_not_believed_again() {
@@ -269,7 +293,7 @@ fn an_earlier_reading_that_cannot_be_speaks_against_its_instance() {
     // It can be, so it says nothing.
     assert_eq!(receive(&mut session, 900, 999), Verdict::Earlier);
     assert!(matches!(receive(&mut session, 2000, 1001), Verdict::Follows(Interval::Exact(_))));
-    assert_eq!(receive(&mut session, 1500, 2000), Verdict::Earlier);
+    assert_eq!(receive(&mut session, 1500, 2000), Verdict::Contradicts);
     let unknown = Verdict::Follows(Interval::Unknown(Reason::InstanceUnknown));
     assert_eq!(receive(&mut session, 3000, 1002), unknown);
     assert_eq!(receive(&mut session, 4000, 1003), unknown);

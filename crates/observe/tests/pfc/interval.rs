@@ -151,9 +151,16 @@ fn a_rate_is_frames_over_the_time_between() {
     let interval = Interval::between(&sighting(500, 10), &sighting(3000, 17));
     let Interval::Exact(frames) = interval else { panic!("{interval:?}") };
     assert_eq!((frames.scope(), frames.count(), frames.elapsed_ms()), (scope(), 7, 2500));
-    let Rate::Exact(rate) = interval.rate() else { panic!("{interval:?}") };
+    let Rate::Average(rate) = interval.rate() else { panic!("{interval:?}") };
     assert_eq!(rate.scope(), scope());
     assert!((rate.get() - 2.8).abs() < 1e-12, "{}", rate.get());
+    // The readings were less than a millisecond farther apart, or nearer, than their times.
+    let bounds = (rate.least() * 2.501, rate.most().map(|most| most * 2.499));
+    assert!((bounds.0 - 7.0).abs() < 1e-12, "{bounds:?}");
+    assert!((bounds.1.unwrap() - 7.0).abs() < 1e-12, "{bounds:?}");
+    let next = Interval::between(&sighting(0, 0), &sighting(1, 3)).rate();
+    let Rate::Average(next) = next else { panic!("{next:?}") };
+    assert_eq!((next.get(), next.least(), next.most()), (3000.0, 1500.0, None));
     let mut stepped = sighting(3000, 17);
     stepped.reading.time_ms += 3_600_000;
     assert_eq!(Interval::between(&sighting(500, 10), &stepped), interval);
@@ -164,6 +171,7 @@ fn no_two_reasons_have_the_same_words() {
     use Reason as R;
     let all = [
         R::NoEarlier,
+        R::NotKept,
         R::OtherScope,
         R::InstanceUnknown,
         R::InstanceReplaced,

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use observe::export::Exporter;
-use observe::pfc::collect::{Limits, Session, Verdict};
+use observe::pfc::collect::{Counter, Limits, Session, Verdict};
+use observe::pfc::instance::InstanceId;
 use observe::pfc::interval::{Interval, Known, Pace, Tick};
 use observe::pfc::record::Binding;
 use observe::pfc::widen::{Promise, Raw, ResetSign, Widening, Width};
@@ -83,6 +84,8 @@ impl Play {
         let found = match verb {
             "source" => self.source(&mut words),
             "poll" => self.poll(&mut words),
+            "interval" => self.interval(&mut words),
+            "record" => self.record(&mut words),
             "latest" => self.latest(&mut words),
             // Another session of another collector: what it has not received it does not know.
             "collector" => {
@@ -164,6 +167,28 @@ impl Play {
         told.remove(0)
     }
 
+    /// A record of an exporter of which nothing else is known than what it says: its time, its total
+    /// and the instance of its counter.
+    fn record(&mut self, words: &mut Words<'_>) -> String {
+        let place = words.place();
+        let time_ms = 1_800_000_000_000 + words.number("at").unwrap();
+        let total = words.number("total").unwrap();
+        let pace = Pace::per_second(words.number("pace").unwrap_or(1_000_000));
+        let id = words.number("id").and_then(InstanceId::new);
+        let known = id.map_or_else(Known::default, |id| id.known(time_ms, pace));
+        self.send(place, time_ms, total, known)
+    }
+
+    /// What lies between the two latest readings, as it is shown.
+    fn interval(&mut self, words: &mut Words<'_>) -> String {
+        let scope = scope(words.place());
+        let of = |counter: &&Counter| counter.latest.reading.scope == scope;
+        match self.session.counters().iter().find(of).expect("a counter").interval() {
+            Interval::Exact(frames) => format!("exactly {}", frames.count()),
+            Interval::Unknown(why) => format!("unknown: {why}"),
+        }
+    }
+
     fn latest(&mut self, words: &mut Words<'_>) -> String {
         let latest = self.session.latest(scope(words.place()), &Default::default());
         latest.map_or("no reading".into(), |sighting| sighting.reading.total.to_string())
@@ -187,6 +212,7 @@ fn word(verdict: Verdict) -> String {
         Verdict::Follows(Interval::Unknown(why)) => format!("unknown: {why}"),
         Verdict::Repeated => "repeated".into(),
         Verdict::Earlier => "earlier".into(),
+        Verdict::Contradicts => "earlier, which cannot be".into(),
         Verdict::Rejected(why) => format!("rejected: {why}"),
     }
 }

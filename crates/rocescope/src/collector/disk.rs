@@ -141,6 +141,7 @@ impl Sink for Disk {
             Change::Refused { .. }
             | Change::CollectorDrop { .. }
             | Change::Pfc(_)
+            | Change::PfcDoubted { .. }
             | Change::Queue(_) => false,
         };
         let handed_over = match changes.iter().any(publishes) {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use observe::pfc::collect::{Counter, Rejection, Session, Verdict};
-use observe::pfc::interval::Known;
+use observe::pfc::interval::{Interval, Known, Reason};
 use observe::pfc::record::{Binding, BindingError, FieldError};
 use store::PfcRules;
 use wire::element::{DraftElement, Mapping};
@@ -32,6 +32,11 @@ pub(crate) struct PfcCounters {
 pub(crate) enum Judged {
     /// It is the latest reading of the counter at this place.
     Taken(usize),
+    /// It is that, and cannot be: its instance is not believed any more.
+    Doubted(usize),
+    /// It was refused, as it was read before the latest reading of the counter at this place, and
+    /// cannot be from then: its instance is not believed any more.
+    Contradicts(usize),
     /// It is the latest reading once more.
     Repeated,
     /// It was refused.
@@ -49,6 +54,8 @@ pub(crate) enum Refused {
     Rejected(Rejection),
     /// It was read before the latest one.
     Earlier,
+    /// So it was, and cannot have been.
+    Contradicts,
 }
 
 impl Refused {
@@ -59,7 +66,8 @@ impl Refused {
             Self::Field(_) => Refusal::PfcPriority,
             Self::Rejected(Rejection::CountersFull) => Refusal::PfcCountersFull,
             Self::Rejected(Rejection::FurtherTooLong) => Refusal::PfcScopeTooLong,
-            Self::Earlier => Refusal::PfcEarlier,
+            Self::Rejected(Rejection::FurtherFull) => Refusal::PfcScopesFull,
+            Self::Earlier | Self::Contradicts => Refusal::PfcEarlier,
         }
     }
 }
@@ -71,6 +79,10 @@ impl fmt::Display for Refused {
             Self::Field(error) => error.fmt(f),
             Self::Rejected(rejection) => rejection.fmt(f),
             Self::Earlier => f.write_str("it was read before the latest one"),
+            Self::Contradicts => f.write_str(
+                "it was read before the latest one and has a total that cannot be from then; its \
+                 instance is not believed any more",
+            ),
         }
     }
 }
@@ -144,11 +156,17 @@ impl PfcCounters {
             };
             let (at, verdict) = self.session.receive_at(reading, binding.further(&record), known);
             each(match (at, verdict) {
+                (Some(at), Verdict::Follows(Interval::Unknown(Reason::TooMany))) => {
+                    Judged::Doubted(at)
+                }
+                (Some(at), Verdict::Contradicts) => Judged::Contradicts(at),
                 (Some(at), Verdict::First | Verdict::Follows(_)) => Judged::Taken(at),
                 (None, Verdict::First | Verdict::Follows(_)) | (_, Verdict::Repeated) => {
                     Judged::Repeated
                 }
                 (_, Verdict::Earlier) => Judged::Refused(Refused::Earlier),
+                // No counter is without its place.
+                (None, Verdict::Contradicts) => Judged::Refused(Refused::Contradicts),
                 (_, Verdict::Rejected(rejection)) => Judged::Refused(Refused::Rejected(rejection)),
             });
         }

@@ -46,11 +46,13 @@ pub enum Refusal {
     PfcScopeTooLong,
     /// It is from before the latest reading of its PFC counter.
     PfcEarlier,
+    /// No room for what another PFC counter has in its scope beside the draft's fields.
+    PfcScopesFull,
 }
 
 impl Refusal {
     /// All of them, in the order of [`Refusal::index`].
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Stale,
         Self::Inconsistent,
         Self::KeyChanged,
@@ -70,6 +72,7 @@ impl Refusal {
         Self::PfcCountersFull,
         Self::PfcScopeTooLong,
         Self::PfcEarlier,
+        Self::PfcScopesFull,
     ];
 
     /// Its place in [`Refusal::ALL`].
@@ -99,6 +102,7 @@ impl Refusal {
             Self::PfcCountersFull => "pfcCountersFull",
             Self::PfcScopeTooLong => "pfcScopeTooLong",
             Self::PfcEarlier => "pfcEarlierReading",
+            Self::PfcScopesFull => "pfcScopesFull",
         }
     }
 

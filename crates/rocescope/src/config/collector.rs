@@ -116,6 +116,7 @@ impl Collector {
         store::PfcRules {
             counters_max: size(self.limits.pfc_counters_max),
             further_octets_max: size(self.limits.pfc_scope_octets_max),
+            further_octets_all_max: size(self.limits.pfc_scope_octets_all_max),
             pace: observe::pfc::interval::Pace::of_link(bits_per_second),
         }
     }

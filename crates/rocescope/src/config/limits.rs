@@ -228,6 +228,8 @@ limits! {
         "PFC counters that are kept at a time over all Transport Sessions";
     pfc_scope_octets_max = 256, 0, 65_535,
         "octets that a PFC record has in its scope beside the draft's fields, 10 of each field for its name";
+    pfc_scope_octets_all_max = 4 << 20, 0, 1 << 30,
+        "octets of that over all PFC counters of one Transport Session";
     pfc_link_gbps_max = 1_600, 0, 1_000_000,
         "Gb/s of the fastest link with a PFC counter, so how fast one can count; 0 for not known";
     pfc_history_interval_s = 60, 1, 86_400,

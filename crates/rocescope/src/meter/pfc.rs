@@ -416,10 +416,17 @@ pub(crate) fn interval(out: &mut Vec<u8>, earlier: Option<&Sighting>, interval: 
     }
     out.extend_from_slice(b"},\"rate\":{\"state\":");
     match interval.rate() {
-        Rate::Exact(rate) => {
-            out.extend_from_slice(b"\"exact\",\"framesPerSecond\":");
-            // A quotient of whole numbers, of which the lower one is not 0: it has a form.
-            out.extend_from_slice(serde_json::Value::from(rate.get()).to_string().as_bytes());
+        Rate::Average(rate) => {
+            out.extend_from_slice(b"\"average\"");
+            for (name, value) in [
+                ("framesPerSecond", Some(rate.get())),
+                ("framesPerSecondMin", Some(rate.least())),
+                ("framesPerSecondMax", rate.most()),
+            ] {
+                // A quotient of whole numbers, of which the lower one is not 0: it has a form.
+                let value = serde_json::Value::from(value);
+                out.extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
+            }
         }
         Rate::Unknown(reason) => {
             out.extend_from_slice(b"\"unknown\"");

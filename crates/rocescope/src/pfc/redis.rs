@@ -9,15 +9,23 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt,
+};
 
 /// Octets of one text of an answer; `INFO server` has some two thousand.
 const TEXT_MAX: usize = 1 << 16;
 /// Octets of a line of the protocol: a number, or an error in words.
 const LINE_MAX: usize = 4096;
-/// Texts of one answer: names and values of some hundred thousand ports.
+/// Texts of one answer: names and values of some hundred thousand queues.
 const LIST_MAX: usize = 1 << 18;
+/// Octets of all texts of one answer: enough for as many queues, whose names and objects have some
+/// thirty each.
+const ANSWER_MAX: usize = 8 << 20;
 /// Octets that are asked for at once.
 const READ_LEN: usize = 1 << 16;
 
@@ -66,14 +74,15 @@ enum Stream {
 }
 
 impl Connection {
-    /// Connects. All that is asked until the next [`Connection::within`] has to come in this time.
+    /// Connects. That, and all that is asked until the next [`Connection::within`], has to be done in
+    /// this time.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says, or that the time is over.
     pub fn open(address: &Address, within: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + within;
         let stream = match address {
-            Address::Socket(path) => Stream::Unix(UnixStream::connect(path)?),
+            Address::Socket(path) => Stream::Unix(connected(path, deadline)?),
             Address::Port(address) => Stream::Tcp(TcpStream::connect_timeout(address, within)?),
         };
         Ok(Self { stream, buffer: Vec::new(), start: 0, deadline })
@@ -117,6 +126,8 @@ impl Connection {
     /// # Errors
     /// What the system says, that the time is over, or that the answer is none of these.
     pub fn reply(&mut self) -> io::Result<Reply> {
+        // What has come already takes time to read.
+        self.left()?;
         match self.head()? {
             (b'$', length) => match self.text(&length)? {
                 Some(text) => Ok(Reply::Text(text)),
@@ -128,12 +139,20 @@ impl Connection {
                     return Err(strange(&format!("{count} texts, expected at most {LIST_MAX}")));
                 }
                 let mut list = Vec::new();
+                let mut octets = 0;
                 for _ in 0..count {
-                    match self.head()? {
-                        (b'$', length) => list.push(self.text(&length)?),
-                        (b'+' | b':', text) => list.push(Some(text)),
+                    let text = match self.head()? {
+                        (b'$', length) => self.text(&length)?,
+                        (b'+' | b':', text) => Some(text),
                         _ => return Err(strange("a list of something else than texts")),
+                    };
+                    octets += text.as_ref().map_or(0, Vec::len);
+                    if octets > ANSWER_MAX {
+                        return Err(strange(&format!(
+                            "a list of more than {ANSWER_MAX} octets, expected that at most"
+                        )));
                     }
+                    list.push(text);
                 }
                 Ok(Reply::List(list))
             }
@@ -209,8 +228,29 @@ impl Connection {
     }
 
     fn left(&self) -> io::Result<Duration> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+        left(self.deadline)
+    }
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// Connects to a Unix socket. A server that takes nobody in keeps everybody waiting once there is no
+/// place left to wait in: only so long.
+fn connected(path: &Path, deadline: Instant) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        // The time for sending holds for connecting too.
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left(deadline)?))?;
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(UnixStream::from(socket)),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -297,6 +337,65 @@ mod tests {
             assert!(error.to_string().contains(expected), "{error}");
         }
         assert_eq!(read(b"$65536\r\n").expect("not all of it"), []);
+    }
+
+    #[test]
+    fn a_list_has_a_bound_on_its_octets_and_one_at_the_bound_is_read() {
+        let full = vec![b'a'; TEXT_MAX];
+        let texts = ANSWER_MAX / TEXT_MAX;
+        let list = move |last: usize| {
+            let mut octets = format!("*{}\r\n", texts + 1).into_bytes();
+            for text in std::iter::repeat_n(&full[..], texts).chain([&full[..last]]) {
+                octets.extend_from_slice(format!("${}\r\n", text.len()).as_bytes());
+                octets.extend_from_slice(text);
+                octets.extend_from_slice(b"\r\n");
+            }
+            octets
+        };
+        let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+        let deadline = Instant::now() + Duration::from_secs(300);
+        let stream = Stream::Unix(ours);
+        let mut connection = Connection { stream, buffer: Vec::new(), start: 0, deadline };
+        // A thread, as no socket holds as much.
+        let writing = std::thread::spawn(move || {
+            theirs.write_all(&list(0)).and_then(|()| theirs.write_all(&list(1)))
+        });
+        match connection.reply().expect("at the bound") {
+            Reply::List(list) => assert_eq!(list.len(), texts + 1),
+            other => panic!("{other:?}"),
+        }
+        let error = connection.reply().expect_err("beyond the bound");
+        assert!(error.to_string().contains("more than 8388608 octets"), "{error}");
+        drop(connection);
+        _ = writing.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_socket_where_nobody_is_taken_in_is_given_up_in_time() {
+        let folder = std::env::temp_dir().join(format!("redis-full-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("redis.sock");
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .expect("a socket");
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&path).expect("an address"))
+            .expect("bound");
+        rustix::net::listen(&socket, 0).expect("listens");
+        let address = Address::Socket(path);
+        let within = Duration::from_millis(50);
+        // One waits to be taken in; there is no place for another one.
+        let held = Connection::open(&address, within).expect("a place");
+        let error = Connection::open(&address, within).expect_err("no place");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // Once there is one again, it is taken.
+        let (held, opened) = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| Connection::open(&address, Duration::from_secs(60)));
+            _ = rustix::net::accept(&socket).expect("taken in");
+            (held, waits.join().expect("no panic"))
+        });
+        assert!(opened.is_ok(), "{opened:?}");
+        drop(held);
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 //! What stands there was read from the switch by `syncd`, some time before; where it says when
 //! (`PORT_STAT_COUNTER_time_stamp`, with bulk reads), that is the time of a reading, and what was
 //! not read anew is none. Whether the switch itself has set a counter to zero, the database does
-//! not say.
+//! not say. That it clears counters whenever it reads them, it does say: nothing that was read
+//! before vouches for what is read behind it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub(crate) const STATE_DB: &str = "6";
 
 /// Ports that are asked for at once.
 pub(crate) const TOGETHER: usize = 64;
+/// The longest wait for a database before there is a poll.
+const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
 /// The word that a switched-on group of counters has.
 const ENABLED: &[u8] = b"enable";
 
@@ -91,6 +94,10 @@ pub struct Sonic {
     settings: SonicSettings,
     connection: Option<Connection>,
     ports: BTreeMap<Arc<str>, Known>,
+    /// The ports that the last poll had room for: they keep it, whoever comes.
+    followed: BTreeSet<Arc<str>>,
+    /// When the last poll was that found counters cleared on being read.
+    cleared: Option<Tick>,
     /// What tells one life of the database and of what fills it from another.
     life: Vec<Option<Vec<u8>>>,
     last_instance: u64,
@@ -113,14 +120,23 @@ struct Directory {
     objects: BTreeMap<String, String>,
     /// Why no counter can be read at all.
     absent: Option<Absent>,
+    /// Whoever reads the counters clears them.
+    clears: bool,
 }
 
 impl Sonic {
     /// Nothing is read yet.
     #[must_use]
     pub fn new(settings: SonicSettings) -> Self {
-        let (ports, life) = (BTreeMap::new(), Vec::new());
-        Self { settings, connection: None, ports, life, last_instance: 0 }
+        Self {
+            settings,
+            connection: None,
+            ports: BTreeMap::new(),
+            followed: BTreeSet::new(),
+            cleared: None,
+            life: Vec::new(),
+            last_instance: 0,
+        }
     }
 
     /// Asks for the names of ports, and looks whether those that are to be polled are ports. Gives
@@ -132,7 +148,8 @@ impl Sonic {
     // PFC-id.1, PFC-id.2
     pub fn survey(&mut self) -> Result<Vec<SonicPort>, String> {
         let named = self.settings.ports.clone();
-        let Ok(mut connection) = self.open() else { return Ok(named) };
+        let within = self.settings.within.min(FIRST_LOOK_MAX);
+        let Ok(mut connection) = self.open(within) else { return Ok(named) };
         let Ok(aggregates) = aggregates(&mut connection) else { return Ok(named) };
         if let Some(port) = named.iter().find(|port| aggregates.contains_key(&*port.name)) {
             return Err(format!(
@@ -143,8 +160,8 @@ impl Sonic {
         Ok(self.directory(&mut connection).map_or(named, |directory| self.wanted(&directory)))
     }
 
-    fn open(&self) -> io::Result<Connection> {
-        let mut connection = Connection::open(&self.settings.address, self.settings.within)?;
+    fn open(&self, within: Duration) -> io::Result<Connection> {
+        let mut connection = Connection::open(&self.settings.address, within)?;
         let mut requests = Vec::new();
         request(&mut requests, &["SELECT", COUNTERS_DB]);
         connection.send(&requests)?;
@@ -158,7 +175,7 @@ impl Sonic {
                 connection.within(self.settings.within);
                 connection
             }
-            None => self.open()?,
+            None => self.open(self.settings.within)?,
         };
         let directory = self.directory(&mut connection)?;
         let polled = self.counters(&mut connection, &directory, clock)?;
@@ -197,10 +214,11 @@ impl Sonic {
             self.life = life;
         }
         // PFC-id.2
+        let of_aggregates: BTreeSet<&String> = aggregates.values().collect();
         objects.retain(|name, object| {
-            !aggregates.contains_key(name) && !aggregates.values().any(|other| other == object)
+            !aggregates.contains_key(name) && !of_aggregates.contains(object)
         });
-        Ok(Directory { objects, absent: group_absent(&group) })
+        Ok(Directory { objects, absent: group_absent(&group), clears: clears(&group) })
     }
 
     fn counters(
@@ -209,17 +227,19 @@ impl Sonic {
         directory: &Directory,
         clock: &dyn Clock,
     ) -> io::Result<Vec<Polled>> {
+        if directory.clears {
+            // PFC-sem.2: what was read before was set to zero since, whatever resets show in.
+            self.ports.clear();
+            self.cleared = Some(clock.now().tick);
+        }
         let wanted = self.wanted(directory);
+        let followed: BTreeSet<Arc<str>> = wanted.iter().map(|port| port.name.clone()).collect();
         let mut polled: Vec<Polled> = Vec::with_capacity(wanted.len());
         let mut names = Vec::with_capacity(wanted.len());
         for port in wanted {
             match directory.objects.get(&*port.name) {
                 Some(object) if is_object(object) => {
                     self.know(&port, object);
-                    if directory.absent == Some(Absent::ClearedOnRead) {
-                        // What it says from here on was reset in between.
-                        self.ports.remove(&port.name);
-                    }
                     match directory.absent {
                         Some(absent) => polled.push((port.name, Err(absent))),
                         None => names.push(port.name),
@@ -244,19 +264,23 @@ impl Sonic {
                 polled.push((name.clone(), read));
             }
         }
+        if self.settings.ports.is_empty() {
+            let beyond = directory.ports().filter(|port| !followed.contains(&port.name));
+            polled.extend(beyond.map(|port| (port.name, Err(Absent::NoRoom))));
+        }
+        self.followed = followed;
         Ok(polled)
     }
 
-    /// The ports that are to be read, at most as many as there is room for and one: the poller
-    /// counts what is beyond.
+    /// The ports that are to be read, at most as many as there is room for: first those that are
+    /// being read.
     fn wanted(&self, directory: &Directory) -> Vec<SonicPort> {
         if !self.settings.ports.is_empty() {
             return self.settings.ports.clone();
         }
-        let all = directory.objects.keys().filter_map(|name| {
-            Some(SonicPort { interface: interface_number(name)?, name: name.as_str().into() })
-        });
-        all.take(self.settings.ports_max.saturating_add(1)).collect()
+        let (old, new): (Vec<_>, Vec<_>) =
+            directory.ports().partition(|port| self.followed.contains(&port.name));
+        old.into_iter().chain(new).take(self.settings.ports_max).collect()
     }
 
     /// Remembers a port, anew where its object is another one.
@@ -288,11 +312,29 @@ impl Sonic {
             Dating::Asked => now,
             Dating::Stamp => known.dated(stamp.as_deref(), now, self.settings.stale_ms_max)?,
         };
-        Ok(PortRead {
-            interface: known.interface,
-            at,
-            instance: known.instance,
-            counters: values_of(counters).ok_or(Absent::Unanswered)?,
+        let counters = values_of(counters).ok_or(Absent::Unanswered)?;
+        let instance = known.instance;
+        // PFC-sem.2: whoever clears counters on reading them hears late that it no longer should,
+        // and what stands here can be from before.
+        let stale_ms_max = self.settings.stale_ms_max;
+        if self.cleared.is_some_and(|cleared| is_within(cleared, at.tick, stale_ms_max)) {
+            self.last_instance += 1;
+            known.instance = self.last_instance;
+        }
+        Ok(PortRead { interface: known.interface, at, instance, counters })
+    }
+}
+
+/// Whether something is from no later than so long after something else, as far as one clock tells.
+fn is_within(first: Tick, second: Tick, ms: u64) -> bool {
+    first.clock == second.clock && second.ms <= first.ms.saturating_add(ms)
+}
+
+impl Directory {
+    /// Every port that has a number.
+    fn ports(&self) -> impl Iterator<Item = SonicPort> {
+        self.objects.keys().filter_map(|name| {
+            Some(SonicPort { interface: interface_number(name)?, name: name.as_str().into() })
         })
     }
 }
@@ -370,12 +412,19 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
 }
 
 fn group_absent(group: &[Option<Vec<u8>>]) -> Option<Absent> {
-    let value = |index: usize| group.get(index).and_then(Option::as_deref);
-    // PFC-sem.1: also where nobody reads them now, somebody may have just before.
-    if value(1).is_some_and(|mode| mode.ends_with(b"READ_AND_CLEAR")) {
+    if clears(group) {
         return Some(Absent::ClearedOnRead);
     }
-    (value(0) != Some(ENABLED)).then_some(Absent::Disabled)
+    let status = group.first().and_then(Option::as_deref);
+    (status != Some(ENABLED)).then_some(Absent::Disabled)
+}
+
+/// Whether counters are cleared when they are read, also where nobody reads them now: somebody may
+/// have just before.
+// PFC-sem.1
+fn clears(group: &[Option<Vec<u8>>]) -> bool {
+    let mode = group.get(1).and_then(Option::as_deref);
+    mode.is_some_and(|mode| mode.ends_with(b"READ_AND_CLEAR"))
 }
 
 /// The objects of aggregates, by name.

@@ -186,9 +186,9 @@ impl Reports {
     fn pfc_data(&mut self, domain: u32, set: &DataSet<'_>) {
         let Self { pfc, counts, .. } = self;
         pfc.data(domain, set, &mut |judged| match judged {
-            Judged::Taken(_) => counts.pfc_accepted += 1,
+            Judged::Taken(_) | Judged::Doubted(_) => counts.pfc_accepted += 1,
             Judged::Repeated => counts.pfc_repeated += 1,
-            Judged::Refused(_) => counts.refused += 1,
+            Judged::Refused(_) | Judged::Contradicts(_) => counts.refused += 1,
         });
     }
 

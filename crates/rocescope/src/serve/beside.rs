@@ -84,7 +84,7 @@ fn answer(state: &Served, reader: &Reader, row: &EpochRow) -> Result<Vec<u8>, St
                 domain: Some(device.domain),
                 interface: Some(place.interface),
                 priority: Some(priority.get()),
-                since_ms: Some(snapshot.start_ms),
+                kept_since_ms: Some(snapshot.start_ms),
                 limit: usize::try_from(state.config.limits.http_page_max).unwrap_or(usize::MAX),
                 ..PfcFilter::default()
             };

@@ -143,10 +143,11 @@ pub(super) async fn history(
 /// lies between two readings that followed each other, if it is so for all those between them.
 // PFC-sem.2, PFC-sem.3
 fn append_point(body: &mut Vec<u8>, point: &PfcPoint, before: Option<&PfcPoint>) {
-    let PfcPoint { received_ms, sighting, .. } = point;
+    let PfcPoint { received_ms, sighting, number, .. } = point;
     let between = match before {
         Some(before) => point.since(before),
-        None => Interval::Unknown(Reason::NoEarlier),
+        None if *number == 1 => Interval::Unknown(Reason::NoEarlier),
+        None => Interval::Unknown(Reason::NotKept),
     };
     body.extend_from_slice(b"{\"record\":\"pfcPoint\"");
     json::number(body, "receivedMilliseconds", *received_ms);
@@ -224,4 +225,33 @@ fn scope(row: &PfcRow) -> [(&'static str, String); 8] {
         ("priority", scope.priority.get().to_string()),
         ("further_scope", further),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::pfc::interval::{Known, Sighting};
+    use observe::pfc::{Priority, Reading, Scope};
+
+    use super::*;
+
+    // PFC-op.1
+    #[test]
+    fn the_first_point_of_a_history_says_whether_there_was_none_before_or_none_is_kept() {
+        for (number, reason) in [(1, "no earlier reading"), (2, "no earlier reading is kept")] {
+            let scope = Scope {
+                domain: 1,
+                point: 1,
+                interface: 1,
+                direction: Direction::Received,
+                priority: Priority::ALL[3],
+            };
+            let reading = Reading { scope, time_ms: 1, total: 1 };
+            let sighting = Sighting { reading, known: Known::default() };
+            let mut body = Vec::new();
+            let point = PfcPoint { received_ms: 1, sighting, number, unbroken: number };
+            append_point(&mut body, &point, None);
+            let point: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!(point["interval"]["reason"], reason);
+        }
+    }
 }

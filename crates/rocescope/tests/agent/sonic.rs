@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use observe::pfc::Direction;
 use rocescope::pfc::Absent;
-use rocescope::pfc::poller::{Batch, PollCounts, Poller};
+use rocescope::pfc::poller::{Batch, Place, PollCounts, Poller};
 use rocescope::pfc::redis::{Address, Connection, Reply, request};
 use rocescope::pfc::sonic::{Dating, Sonic, SonicPort, SonicSettings, interface_number, statement};
 
@@ -374,9 +374,9 @@ fn counters_that_nobody_reads_or_that_are_cleared_on_reading_are_no_readings() {
     // While it was off nothing was read, so nothing was cleared; while they are cleared on reading
     // they are, whether or not that is over now.
     for (at, status, mode, same) in [
-        (2100, "disable", "STATS_MODE_READ", true),
-        (2400, "enable", "STATS_MODE_READ_AND_CLEAR", false),
-        (2700, "disable", "STATS_MODE_READ_AND_CLEAR", false),
+        (7100, "disable", "STATS_MODE_READ", true),
+        (7400, "enable", "STATS_MODE_READ_AND_CLEAR", false),
+        (7700, "disable", "STATS_MODE_READ_AND_CLEAR", false),
     ] {
         let before = named(&poller.poll(&At(at)).expect("read"), 1);
         redis.group(status, mode);
@@ -386,7 +386,65 @@ fn counters_that_nobody_reads_or_that_are_cleared_on_reading_are_no_readings() {
         assert_eq!(after[0] == before[0], same, "{status} {mode}");
     }
     redis.put(5, &["FLUSHDB"]);
-    assert!(totals(&poller.poll(&At(4000)).expect("read")).is_empty());
+    assert!(totals(&poller.poll(&At(9000)).expect("read")).is_empty());
+}
+
+// PFC-sem.2
+#[test]
+fn nothing_vouches_over_a_time_in_which_counters_were_cleared_on_reading() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, _) = polling(&redis, Dating::Asked);
+    let mut name = |at: u64| named(&poller.poll(&At(at)).expect("read"), 5).first().copied();
+    let mut time = 1000;
+    for (status, mode) in [
+        ("enable", "STATS_MODE_READ_AND_CLEAR"),
+        // What is switched off may have cleared them before it was.
+        ("disable", "STATS_MODE_READ_AND_CLEAR"),
+    ] {
+        let before = name(time);
+        assert!(before.is_some());
+        assert_eq!(name(time + 1), before, "{status}");
+        redis.group(status, mode);
+        assert_eq!(name(time + 1000), None, "{status}");
+        redis.group("enable", "STATS_MODE_READ");
+        // For as long as counters may be from before, none is vouched for: at the limit and behind
+        // it.
+        let names = [2000, 3000, 6000, 6001, 7000, 9000].map(|after| name(time + after));
+        let others: std::collections::BTreeSet<_> = names.iter().chain([&before]).collect();
+        assert_eq!(others.len(), 5, "{names:?}");
+        assert!(names[3].is_some() && names[3] == names[4] && names[3] == names[5], "{names:?}");
+        time += 10_000;
+    }
+}
+
+// PFC-op.1
+#[test]
+fn ports_that_are_followed_keep_their_room_and_all_others_are_counted() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    redis.put(2, &["HDEL", "COUNTERS_PORT_NAME_MAP", "Ethernet0"]);
+    let settings = SonicSettings { ports_max: 2, ..settings(&redis, &[], Dating::Asked) };
+    let all = Place { ports_max: 2, ..place(&statement(Dating::Asked), true) };
+    let (mut poller, counts) = poller(Sonic::new(settings), all);
+    let mut heard = |at: u64| {
+        let before = counts.absent[Absent::NoRoom as usize].load(Relaxed);
+        let batch = poller.poll(&At(at)).expect("read");
+        let interfaces: std::collections::BTreeSet<_> =
+            totals(&batch).into_keys().map(|(interface, ..)| interface).collect();
+        let beyond = counts.absent[Absent::NoRoom as usize].load(Relaxed) - before;
+        (interfaces.into_iter().collect::<Vec<_>>(), beyond, counts.ports.load(Relaxed))
+    };
+    assert_eq!(heard(1000), (vec![5, 9], 0, 2));
+    // Their names sort before those that are followed.
+    for name in ["Ethernet0", "Ethernet12", "Ethernet16"] {
+        redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", name, OBJECTS[0]]);
+    }
+    assert_eq!(heard(2000), (vec![5, 9], 48, 5));
+    redis.put(2, &["HDEL", "COUNTERS_PORT_NAME_MAP", "Ethernet4"]);
+    assert_eq!(heard(3000), (vec![1, 9], 32, 4));
+    redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", "Ethernet4", OBJECTS[1]]);
+    assert_eq!(heard(4000), (vec![1, 9], 48, 5));
 }
 
 // PFC-id.1

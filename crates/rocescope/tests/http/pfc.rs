@@ -147,8 +147,16 @@ async fn a_counter_is_its_latest_reading_and_an_interval_that_somebody_vouches_f
         ]
     );
     let rates: Vec<_> = rows(&page).iter().map(|row| row["rate"]["state"].clone()).collect();
-    assert_eq!(rates, ["unknown", "unknown", "exact", "unknown"]);
-    assert_eq!(rows(&page)[2]["rate"]["framesPerSecond"], 2.5);
+    assert_eq!(rates, ["unknown", "unknown", "average", "unknown"]);
+    assert_eq!(
+        rows(&page)[2]["rate"],
+        json!({
+            "state": "average",
+            "framesPerSecond": 2.5,
+            "framesPerSecondMin": 5000.0 / 2001.0,
+            "framesPerSecondMax": 5000.0 / 1999.0,
+        })
+    );
     let first = &rows(&page)[3];
     assert_eq!(first["record"], "pfc");
     assert_eq!(first["observationDomainId"], 1);
@@ -279,6 +287,64 @@ async fn filters_hold_alone_and_together_and_pages_miss_nothing() {
     site.stop().await;
 }
 
+// PFC-sem.2, SEQ-7.18: what the archive alone says of it is the same.
+#[tokio::test]
+async fn an_exporter_that_contradicts_itself_is_not_believed_again_neither_live_nor_in_replay() {
+    use Direction::{Received, Transmitted};
+    let mut site = Site::new("pfc_doubted", "", "pfc_link_gbps_max = 400").start().await;
+    let mut agent = site.agent().await;
+    let (mut export, mut octets) = Agent::new();
+    let at = 1_800_000_000_000;
+    let [fell, two, late, fits] =
+        [(Received, 0), (Received, 1), (Transmitted, 0), (Transmitted, 1)]
+            .map(|(direction, priority)| scope(11, direction, priority));
+    let many = 1 << 60;
+    for reading in [
+        // A total that falls within a millisecond.
+        (fell, at, 1000, Some(7)),
+        (fell, at, 0, Some(7)),
+        (fell, at + 1000, 50, Some(7)),
+        // Two instances that count more than they can, and the first again.
+        (two, at, 0, Some(7)),
+        (two, at + 1, many, Some(7)),
+        (two, at + 2, 0, Some(8)),
+        (two, at + 3, many, Some(8)),
+        (two, at + 1000, many, Some(7)),
+        (two, at + 2000, many + 2, Some(7)),
+        // A reading from before that cannot be, and one that can.
+        (late, at, 1000, Some(7)),
+        (late, at + 1000, 1001, Some(7)),
+        (late, at + 500, 2000, Some(7)),
+        (fits, at, 1000, Some(7)),
+        (fits, at + 1000, 1002, Some(7)),
+        (fits, at + 500, 1001, Some(7)),
+    ] {
+        octets.extend(export.readings(&[reading]));
+    }
+    agent.write_all(&octets).await.unwrap();
+    agent.shutdown().await.unwrap();
+    let sessions =
+        site.until("/api/v1/sessions", |page| page["sessions"][0]["state"] == "closed").await;
+    assert_eq!(sessions["sessions"][0]["refused"]["pfcEarlierReading"], 2, "{sessions}");
+    let page = site.get("/api/v1/pfc").await;
+    let mut found: Vec<_> = rows(&page).iter().map(|row| row["interval"].clone()).collect();
+    found.reverse();
+    let unknown = |since: u64| {
+        json!({"state": "unknown", "reason": "the counter instance is not known",
+               "sinceMilliseconds": since})
+    };
+    let exact = json!({"state": "exact", "value": 2, "sinceMilliseconds": at});
+    assert_eq!(found, [unknown(at), unknown(at + 1000), unknown(at), exact]);
+    for (number, row) in rows(&page).iter().rev().enumerate() {
+        let history = site.get(&format!("/api/v1/pfc/{}/{number}/history", row["session"])).await;
+        for point in history["points"].as_array().unwrap() {
+            assert_ne!(point["interval"]["state"], "exact", "{history}");
+        }
+    }
+    site.started.take().unwrap().stop().await;
+    assert_eq!(without_reception(&page), replayed(&site).0);
+}
+
 fn iana(id: u16, length: u16) -> FieldSpec {
     FieldSpec::new(ElementId::iana(id), length)
 }
@@ -290,17 +356,22 @@ fn draft(element: DraftElement) -> FieldSpec {
 /// A template of somebody else's making: its scope, its other fields, and the values of a record.
 type Case = (Vec<FieldSpec>, Vec<FieldSpec>, Vec<u64>);
 
+/// A line card is in the scope of one counter.
+const HOSTILE: &str = "pfc_counters_max = 20
+pfc_scope_octets_max = 14
+pfc_scope_octets_all_max = 27";
+
 // PFC-rec.1, PFC-exp.1, PFC-id.1, PFC-id.3, PFC-count.4
 #[tokio::test]
 async fn a_hostile_exporter_is_told_what_is_wrong_and_others_are_let_through() {
-    let mut site = Site::new("pfc_hostile", "", "pfc_counters_max = 20").start().await;
+    let mut site = Site::new("pfc_hostile", "", HOSTILE).start().await;
     let mut agent = site.agent().await;
     let (point, ingress, egress) = (iana(138, 8), iana(252, 4), iana(253, 4));
     let (priority, total) =
         (draft(DraftElement::PfcPriority), draft(DraftElement::PfcControlFrameTotalCount));
     let (time, short) = (iana(323, 8), FieldSpec::new(total.id, 2));
     let stranger = FieldSpec::new(ElementId { pen: 9, id: 5 }, 3);
-    let cases: [Case; 14] = [
+    let cases: [Case; 16] = [
         // Taken: another order, additional elements, fewer octets; a line card makes another.
         (vec![priority, ingress, point], vec![total, time], vec![0, 1, 9, 100, 1]),
         (
@@ -323,6 +394,13 @@ async fn a_hostile_exporter_is_told_what_is_wrong_and_others_are_let_through() {
         // Refused by their field.
         (vec![point, ingress, priority], vec![time, total], vec![9, 1, 8, 1, 1]),
         (vec![point, ingress, priority], vec![time, total], vec![9, 1, 255, 1, 1]),
+        // Refused by their further scope: one that is too long, and one too many.
+        (
+            vec![point, ingress, iana(141, 4), iana(143, 4), priority],
+            vec![time, total],
+            vec![9, 1, 4, 4, 3, 1, 1],
+        ),
+        (vec![point, ingress, iana(141, 4), priority], vec![time, total], vec![9, 1, 5, 3, 1, 1]),
     ];
     let mut encoder = Encoder::new(65_535).unwrap();
     let mut octets = Vec::new();
@@ -350,6 +428,8 @@ async fn a_hostile_exporter_is_told_what_is_wrong_and_others_are_let_through() {
     let refused = &sessions["sessions"][0]["refused"];
     assert_eq!(refused["pfcTemplateNotOfRecord"], 6, "{refused}");
     assert_eq!(refused["pfcPriorityOutOfRange"], 2, "{refused}");
+    assert_eq!(refused["pfcScopeTooLong"], 1, "{refused}");
+    assert_eq!(refused["pfcScopesFull"], 1, "{refused}");
     assert_eq!(refused["pfcCountersFull"], 10_000 - 16, "{refused}");
     assert_eq!(sessions["sessions"][0]["pfcCounters"], 20);
     let page = site.get("/api/v1/pfc?interface=1").await;

@@ -77,6 +77,41 @@ fn a_counter_comes_back_as_it_was_kept_with_what_lies_between_its_readings() {
     assert_eq!(reader.pfc_count(None).unwrap(), 3);
 }
 
+// PFC-sem.2
+#[test]
+fn what_is_kept_of_a_doubted_instance_vouches_for_nothing_any_more_and_of_others_it_does() {
+    let scratch = Scratch::new();
+    let limits = StoreLimits { pfc_history_interval_ms: 0, ..StoreLimits::default() };
+    let (mut store, _) = Store::open(scratch.path(), limits, 0).unwrap();
+    let session = store.open_session(&vouched()).unwrap();
+    let all =
+        [(0, 7), (1000, 7), (2000, 8), (3000, 8)].map(|(ms, id)| sighting(1, ms, ms, Some(id)));
+    for number in 0..4 {
+        for count in 1..=all.len() {
+            let one = state(session, number, &all[..count], count as u64);
+            store.apply(&[change(&one)]).unwrap();
+        }
+    }
+    let doubted =
+        |number, instance, latest| Change::PfcDoubted { session, number, instance, latest };
+    let doubts = [doubted(1, Some(7), true), doubted(2, Some(8), false), doubted(3, None, true)];
+    store.apply(&doubts).unwrap();
+    let reader = store.reader().unwrap();
+    let is_exact = |interval| matches!(interval, Interval::Exact(_));
+    let found = [0, 1, 2, 3].map(|number| {
+        let (row, points) = reader.pfc_history(session, number).unwrap().unwrap();
+        let kept = points.iter().map(|point| point.sighting.known.instance.unwrap_or(0)).collect();
+        (kept, is_exact(row.state.counter.interval()))
+    });
+    let expected: [(Vec<u64>, bool); 4] = [
+        (vec![7, 7, 8, 8], true),
+        (vec![0, 0, 8, 8], true),
+        (vec![7, 7, 0, 0], true),
+        (vec![0, 0, 0, 0], false),
+    ];
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn a_time_bounds_the_latest_readings_also_beyond_what_sorts_rightly() {
     let scratch = Scratch::new();
@@ -105,6 +140,25 @@ fn a_time_bounds_the_latest_readings_also_beyond_what_sorts_rightly() {
             assert_eq!(found, expected, "{since} to {until}");
         }
     }
+}
+
+// PFC-cor.1, PFC-op.1
+#[test]
+fn a_counter_whose_clock_was_set_back_is_found_by_any_reading_that_is_kept() {
+    let scratch = Scratch::new();
+    let limits = StoreLimits { pfc_history_interval_ms: 0, ..StoreLimits::default() };
+    let (mut store, _) = Store::open(scratch.path(), limits, 0).unwrap();
+    let session = store.open_session(&facts()).unwrap();
+    let all = [900, 500, 10, 20].map(|time_ms| sighting(1, time_ms, 1, None));
+    for count in 1..=all.len() {
+        store.apply(&[change(&state(session, 0, &all[..count], count as u64))]).unwrap();
+    }
+    let reader = store.reader().unwrap();
+    let found = |since| {
+        let filter = PfcFilter { kept_since_ms: Some(since), limit: 10, ..PfcFilter::default() };
+        reader.pfc_counters(&filter).unwrap().rows.len()
+    };
+    assert_eq!([0, 10, 20, 21, 900, 901, 1 << 63, u64::MAX].map(found), [1, 1, 1, 1, 1, 0, 0, 0]);
 }
 
 // SEQ-7.10, PFC-sec.1

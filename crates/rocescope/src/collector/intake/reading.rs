@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use observe::collect::{Session, Verdict};
+use observe::pfc::collect::Doubt;
 use observe::profile::{Binding, BindingError, Lengths};
 use observe::report::Report;
 use wire::element::Mapping;
 use wire::ipfix::{DataSet, Event, Fault, Layout, TemplateKind};
 
 use super::{Bounds, Counts, DOMAINS_BEYOND, Taken};
-use crate::collector::pfc::{Judged, PfcCounters};
+use crate::collector::pfc::{Judged, PfcCounters, Refused};
 use crate::collector::raw::Part;
 use crate::collector::refusal::Refusal;
 use crate::collector::sink::{Change, EpochState, PfcState, SessionId};
@@ -228,10 +229,23 @@ impl Reading {
     fn pfc_data(&mut self, domain: u32, set: &DataSet<'_>, out: &mut Taken) {
         let Self { pfc, counts, pfc_touched, .. } = self;
         let mut refused = BTreeMap::new();
+        let mut doubted = Vec::new();
         pfc.data(domain, set, &mut |judged| match judged {
             Judged::Taken(at) => {
                 counts.pfc_accepted += 1;
                 pfc_touched.push(at);
+            }
+            Judged::Doubted(at) => {
+                counts.pfc_accepted += 1;
+                pfc_touched.push(at);
+                doubted.push((at, false));
+            }
+            Judged::Contradicts(at) => {
+                let why = Refused::Contradicts;
+                let (records, said) = refused.entry(why.refusal()).or_insert((0, why));
+                *records += 1;
+                *said = why;
+                doubted.push((at, true));
             }
             Judged::Repeated => counts.pfc_repeated += 1,
             Judged::Refused(why) => {
@@ -242,6 +256,23 @@ impl Reading {
             self.refuse(domain, refusal, records);
             self.tell(out, refusal.word(), || format!("a PFC record is refused: {why}"));
         }
+        for (at, latest) in doubted {
+            self.doubt(at, latest, out);
+        }
+    }
+
+    /// Says of which instances of a PFC counter something did not hold: the one, or all once there
+    /// were two.
+    // PFC-sem.2
+    fn doubt(&self, at: usize, latest: bool, out: &mut Taken) {
+        let Some(counter) = self.pfc.counters().get(at) else { return };
+        let instance = match counter.doubted {
+            Doubt::Nothing => return,
+            Doubt::Instance(instance) => Some(instance),
+            Doubt::Every => None,
+        };
+        let (session, number) = (self.id, at as u64);
+        out.changes.push(Change::PfcDoubted { session, number, instance, latest });
     }
 
     /// Hands out how the PFC counters stand of which there was a reading: each once.

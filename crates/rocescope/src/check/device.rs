@@ -84,13 +84,14 @@ fn write_memory(f: &mut fmt::Formatter<'_>, device: &Device) -> fmt::Result {
         writeln!(f, "memory      up to about {mebi} MiB for streams and labels at their limits")?;
     }
     let Some(manage) = &device.manage else { return Ok(()) };
-    let ManageLimits { subscriptions_max, subscription_octets_max, .. } = manage.limits;
-    let mebi = subscriptions_max.saturating_mul(subscription_octets_max) >> 20;
-    writeln!(
-        f,
-        "memory      up to {mebi} MiB for what subscribers do not read: subscriptions_max times \
-         subscription_octets_max of [manage]"
-    )
+    let limits = manage.limits;
+    let each = limits.subscriptions_max.saturating_mul(limits.subscription_octets_max);
+    let (octets, key) = match each < limits.subscriptions_octets_max {
+        true => (each, "subscriptions_max times subscription_octets_max"),
+        false => (limits.subscriptions_octets_max, "subscriptions_octets_max"),
+    };
+    let mebi = octets >> 20;
+    writeln!(f, "memory      up to {mebi} MiB for what subscribers do not read: {key} of [manage]")
 }
 
 /// Where measurements of queues come from.

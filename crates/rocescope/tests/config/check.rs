@@ -244,6 +244,14 @@ fn what_rules_do_and_do_not_is_told() {
              subscription_octets_max of [manage]",
         ],
     );
+    let all = text.replace("subscriptions_max = 16", "subscriptions_octets_max = 2097152");
+    fs::write(&path, all).unwrap();
+    has(
+        &check(&path).unwrap().to_string(),
+        &["memory      up to 2 MiB for what subscribers do not read: subscriptions_octets_max of \
+           [manage]"],
+    );
+    fs::write(&path, &text).unwrap();
     // Where there are no streams nothing is said of their memory.
     assert!(!check(&path).unwrap().to_string().contains("for streams and labels"));
     let open = text.replace("module = \"ietf-subscribed-notifications\", access = \"exec\", ", "");

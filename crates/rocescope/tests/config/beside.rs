@@ -131,8 +131,8 @@ fn check_says_where_flows_are_taken_to_be() {
         "    port Ethernet12 is interface 13",
         "  flows of probe.example in observation domain 1 at observation point 9 from 10.0.0.0/8 \
          to 10.0.2.0/24 or fd00::/8 are traffic class 1 at port Ethernet12 of leaf1, interface 13",
-        "  since 10000 ms traffic classes have priorities 0 3",
-        "  since 20000 ms traffic classes of leaf1 at Ethernet12 have priorities 0 5",
+        "  since 1970-01-01T00:00:10Z traffic classes have priorities 0 3",
+        "  since 1970-01-01T00:00:20Z traffic classes of leaf1 at Ethernet12 have priorities 0 5",
     ] {
         assert!(plan.lines().any(|found| found == line), "no line\n{line}\nin\n{plan}");
     }

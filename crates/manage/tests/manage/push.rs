@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use manage::access::Policy;
 use manage::error::write_json;
+use manage::json;
 use manage::operation::{Caller, Transport};
 use manage::push::Settings;
 use manage::read::{Encoding, What};
+use manage::xml;
 use manage::xml::Element;
 use serde_json::{Value, json};
-use manage::json;
-use manage::xml;
 
-use super::scene::{interface, row, schema};
-use super::subscriber::{Scene, app_tag, edits, kind, kinds, of, on_change, periodic, told};
+use super::scene::{row, schema};
+use super::subscriber::{Scene, app_tag, edits, kinds, of, on_change, periodic};
 
 // QUE-pub.1
 #[test]

@@ -33,7 +33,7 @@ impl Random {
     }
 
     fn event(&mut self) -> Event {
-        match self.below(16) {
+        match self.below(40) {
             0 => {
                 let first = self.priority();
                 let others = (0..self.below(4)).map(|_| self.priority()).collect::<Vec<_>>();
@@ -45,9 +45,9 @@ impl Random {
             }
             1 => Event::Lost,
             2 => Event::Restart,
-            3 | 4 => Event::Sample { backlog: self.below(2) == 1, gated: self.below(2) == 1 },
-            5..=7 => Event::Candidate { priority: self.priority() },
-            8..=11 => Event::Gate { priority: self.priority(), closed: self.below(2) == 1 },
+            3 => Event::Sample { backlog: self.below(2) == 1, gated: self.below(2) == 1 },
+            4..=12 => Event::Candidate { priority: self.priority() },
+            13..=26 => Event::Gate { priority: self.priority(), closed: self.below(2) == 1 },
             _ => Event::Backlog { present: self.below(2) == 1 },
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use manage::access::{Action, Group, Pattern, Policy, Rule, RuleList, Subject};
-use manage::error::{OperationError, write_json};
+use manage::error::OperationError;
 use manage::json;
 use manage::operation::{Body, Call, Caller, Transport};
 use manage::operational::{self, Datastore, Interface};
@@ -13,14 +13,13 @@ use manage::push::{Now, Settings, Subscriptions, World};
 use manage::read::{Encoding, What};
 use manage::schema::Definition;
 use manage::tree::Node;
-use manage::xml::{self, Element};
 use observe::queue::row::Row;
 use serde_json::{Value, json};
 
 use super::scene::{interface, row, schema};
 
 pub struct Rows {
-    rows: RefCell<Vec<Arc<Row>>>,
+    pub rows: RefCell<Vec<Arc<Row>>>,
     /// How often they were read.
     pub reads: Cell<usize>,
     interfaces: Vec<Interface>,

@@ -8,8 +8,8 @@ use manage::operation::{Caller, Transport};
 use manage::push::Settings;
 use serde_json::{Value, json};
 
-use super::subscriber::{Scene, app_tag, kinds, of, on_change, periodic, told};
 use super::scene::row;
+use super::subscriber::{Scene, app_tag, kinds, of, on_change, periodic, told};
 
 /// Replaces the policy, as a reload does.
 fn replace(scene: &mut Scene, change: impl FnOnce(&mut manage::access::Policy)) {

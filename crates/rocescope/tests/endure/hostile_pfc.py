@@ -88,15 +88,16 @@ def priorities_that_are_none():
 def times_and_totals_that_jump():
     most = (1 << 64) - 1
     s = Exporter("jumps", [
-        [1, True, 3, 5, 4, False], [2, True, 3, 99, 2, False], [3, False, 3, 4, 2, False],
-    ], {"pfcEarlierReading": 2})
+        [1, True, 3, 5, 4, False], [2, True, 3, 99, 3, False], [3, False, 3, 4, 2, False],
+    ], {"pfcEarlierReading": 1})
     s.layout(300, SCOPE, DATA)
     s.layout(301, SCOPE, DATA + [INSTANCE])
     s.layout(302, [POINT, EGRESS, PRIORITY], DATA + [INSTANCE])
     # Nobody vouches for anything, so whatever it says is a reading and nothing follows from two.
     s.readings(300, {"time": most, "total": most}, {"time": 0, "total": 0},
                {"time": AT, "total": 100}, {"time": AT, "total": 5})
-    # One run of one counter, whose times go back: what was read before the latest is refused.
+    # One run of one counter, whose times go back: what was read before the latest is refused, and as
+    # its total cannot be one from then, nobody vouches for the rest any more.
     s.readings(301, {"interface": 2, "total": 90}, {"interface": 2, "time": AT - 1, "total": 91},
                {"interface": 2, "time": 0, "total": 92},
                {"interface": 2, "time": AT + 1000, "total": 99, "instance": 8})

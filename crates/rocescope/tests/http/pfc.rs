@@ -448,6 +448,6 @@ async fn a_hostile_exporter_is_told_what_is_wrong_and_others_are_let_through() {
     started.stop().await;
     let (lines, summary) = replayed(&site);
     assert_eq!(without_reception(&all), lines);
-    assert_eq!(summary.refused, 6 + 2 + 10_000 - 16);
+    assert_eq!(summary.refused, 6 + 2 + 1 + 1 + 10_000 - 16);
     assert_eq!((summary.pfc_accepted, summary.pfc_counters), (20, 20));
 }

@@ -398,7 +398,7 @@ fn of_xml(schema: &'static Schema, around: &[&Element]) -> Option<Result<Filter,
         let mut own = element.clone();
         let outer = around.iter().rev().flat_map(|outer| outer.declared.iter().cloned());
         own.declared.extend(outer);
-        return Some(Ok(Filter::Subtree(own)));
+        return Some(Filter::subtree_in_xml(own));
     }
     let element = operation.child(PUSH, "datastore-xpath-filter")?;
     let mut all = around.to_vec();

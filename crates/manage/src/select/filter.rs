@@ -72,11 +72,27 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// What is no object, is too deep, or has a name that no node can have.
+    /// What is no object, is too deep, has a name that no node can have, or asks for metadata
+    /// (RFC 7952), which no node here has.
     pub fn subtree_in_json(schema: &Schema, object: &Value) -> Result<Self, FilterError> {
         let mut filter = Element::default();
         members(schema, object, None, &mut filter.children, 0)?;
         Ok(Self::Subtree(filter))
+    }
+
+    /// A subtree filter of which it will be said what it is.
+    ///
+    /// # Errors
+    ///
+    /// One that asks for attributes: no node here has any, so that it could never select anything
+    /// there, and what is said of filters has no attributes.
+    pub fn subtree_in_xml(filter: Element) -> Result<Self, FilterError> {
+        match super::subtree::attribute(&filter) {
+            None => Ok(Self::Subtree(filter)),
+            Some((attribute, of)) => Err(FilterError(format!(
+                "attribute {attribute:?} of {of:?} in a filter, expected none: no node here has any"
+            ))),
+        }
     }
 
     /// Whether what it selects can be in a top-level node.
@@ -165,6 +181,11 @@ fn members(
         ));
     };
     for (name, value) in object {
+        if name.starts_with('@') {
+            return Err(FilterError(format!(
+                "{name:?} in a filter, expected none: no node here has metadata"
+            )));
+        }
         let (module, local) = match name.split_once(':') {
             Some((module, local)) => (Some(module), local),
             None => (within, name.as_str()),

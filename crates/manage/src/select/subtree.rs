@@ -28,6 +28,14 @@ pub fn may_select(filter: &Element, definition: &Definition) -> bool {
     filter.children.iter().any(|element| named(element, definition))
 }
 
+/// An attribute that an element in the filter asks for, and the name of that element.
+pub fn attribute(filter: &Element) -> Option<(&str, &str)> {
+    filter.children.iter().find_map(|element| {
+        let own = element.attributes.first().map(|own| (&*own.name, &*element.name));
+        own.or_else(|| attribute(element))
+    })
+}
+
 /// An element and the declarations that hold around it.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
@@ -55,8 +63,8 @@ fn named(element: &Element, definition: &Definition) -> bool {
     let namespace = element.namespace.as_deref().unwrap_or("");
     *element.name == *definition.name
         && (namespace.is_empty() || *namespace == *definition.module.namespace)
-        // Nothing here has attributes that an element could ask for.
-        && element.attributes.iter().all(|attribute| attribute.namespace.is_none())
+        // RFC 6241, section 6.2.2: an attribute has to match. No node here has any.
+        && element.attributes.is_empty()
 }
 
 fn selected(

@@ -156,6 +156,45 @@ fn a_subtree_selects_matches_and_contains() {
     assert!(names.contains("\"name\"") && !names.contains("oper-status"), "{names}");
 }
 
+// RFC 6241, section 6.2.2
+#[test]
+fn an_element_with_an_attribute_selects_nothing_since_no_node_has_any() {
+    let (eth, all) = ("<if:name>Ethernet1/1</if:name>", json::object(&tree()));
+    for nothing in [
+        "<if:interfaces x='1'/>".to_owned(),
+        "<if:interfaces><if:interface name='Ethernet1/1'/></if:interfaces>".to_owned(),
+        "<if:interfaces><if:interface><if:type x='1'/></if:interface></if:interfaces>".to_owned(),
+        format!("<if:interfaces><if:interface x=''>{eth}</if:interface></if:interfaces>"),
+        // A match that has to hold beside the attribute does not.
+        "<if:interfaces><if:interface><if:name x='1'>Ethernet1/1</if:name></if:interface>\
+         </if:interfaces>"
+            .to_owned(),
+    ] {
+        assert_eq!(filtered(&nothing), "{}", "{nothing}");
+    }
+    // Declarations are none, and what others select beside it stays.
+    assert_eq!(filtered("<if:interfaces xmlns:x='urn:x'/>"), all);
+    let beside = filtered(&format!(
+        "<if:interfaces><if:interface x='1'/><if:interface>{eth}</if:interface></if:interfaces>"
+    ));
+    assert!(beside.contains("Ethernet1/1") && !beside.contains("Ethernet1/2"), "{beside}");
+}
+
+// RFC 7952: what in JSON stands for attributes.
+#[test]
+fn a_filter_in_json_that_asks_for_metadata_is_refused() {
+    for bad in [
+        serde_json::json!({"ietf-interfaces:interfaces": {"interface": [{"@": {"x:y": 1}}]}}),
+        serde_json::json!({
+            "ietf-interfaces:interfaces": {},
+            "@ietf-interfaces:interfaces": {"x:y": 1},
+        }),
+    ] {
+        let refused = Filter::subtree_in_json(schema(), &bad).expect_err("metadata");
+        assert!(refused.0.contains("no node here has metadata"), "{refused}");
+    }
+}
+
 #[test]
 fn elements_for_the_same_node_add_up() {
     let both = filtered(

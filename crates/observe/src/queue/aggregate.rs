@@ -13,7 +13,7 @@ use core::convert::Infallible;
 use core::fmt;
 
 use super::row::{Fault, Known, Measurement, Row};
-use super::{EpochId, Place, Priorities};
+use super::{EpochId, OFFSET_NS_MAX, Place, Priorities};
 
 /// What became of a row.
 // QUE-con.1
@@ -43,7 +43,7 @@ pub enum Rejection {
     /// It lies before an interval of a lower number, or behind one of a higher: this one.
     Backward(u64),
     /// Between it and the interval of this number there is not the time that those between them
-    /// need at least.
+    /// need at least. Of number 0 it is the origin of the epoch: numbers begin with 1.
     NoRoom(u64),
 }
 
@@ -59,6 +59,20 @@ impl Verdict {
 }
 
 impl Rejection {
+    /// Whether it says something else than rows that count: one of them is wrong, and it is not known
+    /// which.
+    // QUE-con.1
+    pub const fn contradicts(&self) -> bool {
+        match self {
+            Self::Malformed(_) | Self::Fault(_) | Self::NoRoom(0) => false,
+            Self::Conflict
+            | Self::OtherMapping
+            | Self::Overlap(_)
+            | Self::Backward(_)
+            | Self::NoRoom(_) => true,
+        }
+    }
+
     /// The word for its kind, as programs know it.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -81,6 +95,7 @@ impl fmt::Display for Rejection {
             Self::OtherMapping => f.write_str("another mapped-priority than in its epoch"),
             Self::Overlap(other) => write!(f, "overlaps interval {other}"),
             Self::Backward(other) => write!(f, "offset in another order than interval {other}"),
+            Self::NoRoom(0) => f.write_str("no time for the intervals before it in its epoch"),
             Self::NoRoom(other) => {
                 write!(f, "no time for the intervals between it and interval {other}")
             }
@@ -190,10 +205,16 @@ fn misplaced<A: Accepted + ?Sized>(
     {
         return Ok(Some(misfit.with(number)));
     }
-    let after = accepted.after(interval)?;
-    Ok(after.and_then(|(number, after)| {
-        misfit(own.place(), after, number - interval).map(|misfit| misfit.with(number))
-    }))
+    if let Some((number, after)) = accepted.after(interval)?
+        && let Some(misfit) = misfit(own.place(), after, number - interval)
+    {
+        return Ok(Some(misfit.with(number)));
+    }
+    // QUE-id.4: numbers begin with 1, each for an interval with a length, and no offset is negative. A
+    // number that no offset would have room for is let be: the module has it.
+    let misfit =
+        if interval <= OFFSET_NS_MAX { misfit((0, 0), own.place(), interval) } else { None };
+    Ok(misfit.map(|misfit| misfit.with(0)))
 }
 
 /// The rows of one epoch of one queue: groups of two epochs are never joined.
@@ -377,6 +398,13 @@ impl Group {
         &self.rejected
     }
 
+    /// Whether rows that do not count contradict rows that do, which came first and may be the wrong
+    /// ones.
+    // QUE-con.1
+    pub fn is_contradicted(&self) -> bool {
+        self.rejected.iter().any(|(_, rejection)| rejection.contradicts())
+    }
+
     /// What the rows that count say together. None where there is none.
     // QUE-con.2
     pub fn span(&self) -> Option<Span> {
@@ -489,7 +517,8 @@ impl Span {
     }
 }
 
-/// A ratio and the range in which it truly lies, each from 0 to 1. No probability is implied.
+/// A ratio and its range within the errors that the rows state, each from 0 to 1. Whether the rows are
+/// true is not known from them, and no probability is implied.
 // QUE-con.3
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {

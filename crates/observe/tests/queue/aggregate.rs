@@ -1,8 +1,8 @@
 //! Rows of others: what counts, what does not, and what they say together.
 
-use observe::queue::Reason;
 use observe::queue::aggregate::{Aggregator, Coverage, Full, Rejection, Total, Verdict};
 use observe::queue::row::{Fault, Measurement, Row};
+use observe::queue::{OFFSET_NS_MAX, Reason};
 
 use crate::rows::row;
 use crate::support::{epoch, priorities};
@@ -65,6 +65,50 @@ fn the_first_of_two_that_conflict_stands() {
     let group = &aggregator.groups()[0];
     assert_eq!(group.span().unwrap().known.unwrap().gated_ns, 5);
     assert_eq!(group.rejected(), [(1, Rejection::Conflict)]);
+}
+
+// QUE-con.1: a report of a group can say that what counts may be what is wrong.
+#[test]
+fn a_group_knows_that_its_rows_contradict_each_other() {
+    let first = row(1, 0, 100, (5, 5, 0));
+    for (other, contradicts) in [
+        (row(1, 0, 100, (6, 6, 0)), true),
+        (row(2, 99, 100, (6, 6, 0)), true),
+        (row(3, 100, 100, (6, 6, 0)), true),
+        (Row { priorities: priorities(&[5]), ..row(2, 100, 100, (5, 5, 0)) }, true),
+        (row(900, 100, 100, (5, 5, 0)), true),
+        // By itself it is wrong, or fits.
+        (row(2, 100, 100, (6, 5, 0)), false),
+        (row(2, 100, 100, (5, 5, 0)), false),
+        (first.clone(), false),
+    ] {
+        let (aggregator, verdicts) = judge(&[first.clone(), other]);
+        assert_eq!(aggregator.groups()[0].is_contradicted(), contradicts, "{verdicts:?}");
+    }
+}
+
+// QUE-id.4, QUE-con.1: numbers begin with 1, and each is of an interval with a length.
+#[test]
+fn an_interval_has_room_before_it_for_those_of_lower_numbers() {
+    let no_room = Verdict::Rejected(Rejection::NoRoom(0));
+    for (interval, start_ns, expected) in [
+        (1, 0, Verdict::Accepted),
+        (1, 7, Verdict::Accepted),
+        (5, 0, no_room.clone()),
+        (5, 3, no_room.clone()),
+        (5, 4, Verdict::Accepted),
+        (5, 5, Verdict::Accepted),
+        (OFFSET_NS_MAX, OFFSET_NS_MAX - 2, no_room),
+        (OFFSET_NS_MAX, OFFSET_NS_MAX - 1, Verdict::Accepted),
+        // The module has numbers that no offset has room for.
+        (u64::MAX, 100, Verdict::Accepted),
+    ] {
+        let (aggregator, verdicts) = judge(&[row(interval, start_ns, 1, (0, 0, 0))]);
+        assert_eq!(verdicts, [expected], "{interval} at {start_ns}");
+        assert!(!aggregator.groups()[0].is_contradicted());
+    }
+    let said = Rejection::NoRoom(0).to_string();
+    assert_eq!(said, "no time for the intervals before it in its epoch");
 }
 
 // QUE-con.1

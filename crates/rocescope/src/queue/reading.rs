@@ -1,5 +1,11 @@
 //! The rows in a document: `ietf-interfaces:interfaces` as a whole (RFC 8343), or what YANG-Push
 //! tells of it (RFC 8641), as RFC 7951 writes both.
+//!
+//! What contradicts itself is no row: an entry whose key is another than the one of its target, both
+//! of two entries with one key, and what stands under a name that is there twice. Which of the two is
+//! meant nobody can say.
+
+use std::collections::BTreeSet;
 
 use super::record::{self, MODULE, Malformed, own_name};
 use super::tree::{Node, shown};
@@ -9,6 +15,17 @@ use observe::queue::row::Row;
 const INTERFACES: &str = "ietf-interfaces";
 const PUSH: &str = "ietf-yang-push";
 const PATCH: &str = "ietf-yang-patch";
+
+/// The modules whose a patch may be: it is part of the one and written by the other.
+const PATCHES: [&str; 2] = [PUSH, PATCH];
+
+/// The nodes on the way to a row, each with its module.
+const PATH: [(&str, &str); 4] = [
+    (INTERFACES, "interfaces"),
+    (INTERFACES, "interface"),
+    (MODULE, "pfc-queue-telemetry"),
+    (MODULE, "queue"),
+];
 
 /// The nodes of an interface in its own module; without the name of a module there are no others.
 const INTERFACE_NODES: [&str; 14] = [
@@ -119,21 +136,29 @@ impl Reading {
         match name {
             "ietf-yang-push:push-update" => {
                 let Some(members) = self.object(name, node) else { return };
-                if let Some(contents) = member(members, PUSH, "datastore-contents") {
+                let contents = self.only(name, members, &[PUSH], "datastore-contents");
+                if let Ok(Some(contents)) = contents {
                     self.contents("datastore-contents", contents);
                 }
             }
             "ietf-yang-push:push-change-update" => {
                 let Some(members) = self.object(name, node) else { return };
-                let Some(changes) = member(members, PUSH, "datastore-changes") else { return };
-                self.changes(changes);
+                let changes = self.only(name, members, &[PUSH], "datastore-changes");
+                if let Ok(Some(changes)) = changes {
+                    self.changes(changes);
+                }
             }
             _ => {}
         }
     }
 
     fn contents(&mut self, what: &str, node: &Node) {
-        let Some(members) = self.object(what, node) else { return };
+        if let Some(members) = self.object(what, node) {
+            self.contents_of(what, members);
+        }
+    }
+
+    fn contents_of(&mut self, what: &str, members: &[(String, Node)]) {
         for (name, node) in members {
             if name == "ietf-interfaces:interfaces" {
                 self.interfaces(node);
@@ -144,14 +169,38 @@ impl Reading {
         }
     }
 
+    /// The member of this name, with or without the name of one of these modules.
+    ///
+    /// # Errors
+    /// It is there twice: nobody knows which of the two is meant.
+    fn only<'a>(
+        &mut self,
+        of: &str,
+        members: &'a [(String, Node)],
+        modules: &[&str],
+        own: &str,
+    ) -> Result<Option<&'a Node>, Twice> {
+        let same = |name: &str| modules.iter().any(|module| own_name(name, module) == Some(own));
+        let mut found = members.iter().filter(|(name, _)| same(name)).map(|(_, node)| node);
+        let first = found.next();
+        if found.next().is_some() {
+            self.finding(format!("{own} twice in {of}, expected once"));
+            return Err(Twice);
+        }
+        Ok(first)
+    }
+
     fn interfaces(&mut self, node: &Node) {
         let Some(members) = self.object("interfaces", node) else { return };
-        for (name, node) in members {
-            match own_name(name, INTERFACES) {
-                Some("interface") => self.interface_list(node),
-                Some(_) => self.unknown(name, "interfaces"),
-                None => {}
+        for (name, _) in members {
+            if own_name(name, INTERFACES).is_some_and(|own| own != "interface") {
+                self.unknown(name, "interfaces");
             }
+        }
+        let list = self.only("interfaces", members, &[INTERFACES], "interface");
+        let Ok(Some(node)) = list else { return };
+        if let Some(entries) = self.array("interface", node) {
+            self.interface_list(entries, None);
         }
     }
 
@@ -159,101 +208,124 @@ impl Reading {
         self.finding(format!("member {} of {parent}, expected one of its module", shown(name)));
     }
 
-    fn interface_list(&mut self, node: &Node) {
-        let Some(entries) = self.array("interface", node) else { return };
-        let mut names: Vec<&str> = Vec::new();
-        for entry in entries {
-            names.extend(self.interface(entry, None));
+    /// Entries of the list `interface`; where a target names one, that one alone. One that contradicts
+    /// the target or another entry says of no queue whose it is.
+    fn interface_list(&mut self, entries: &[Node], target: Option<&str>) {
+        let of = |entry| texts(entry, INTERFACES, "name");
+        let twice = twice(entries.iter().flat_map(of));
+        for name in &twice {
+            self.finding(format!("interface {} twice in one document, expected once", shown(name)));
         }
-        self.unique("interface", names);
+        for entry in entries {
+            self.interface(entry, target, &twice);
+        }
     }
 
-    /// An entry of the list `interface`, of this name where it is said elsewhere.
-    fn interface<'a>(&mut self, entry: &'a Node, expected: Option<&str>) -> Option<&'a str> {
-        let members = self.object("an interface", entry)?;
-        let name = match member(members, INTERFACES, "name") {
+    /// An entry of the list `interface`.
+    fn interface(&mut self, entry: &Node, target: Option<&str>, twice: &BTreeSet<&str>) {
+        let Some(members) = self.object("an interface", entry) else { return };
+        let Ok(name) = self.only("an interface", members, &[INTERFACES], "name") else { return };
+        let name = match name {
             Some(Node::Text(name)) => name,
             other => {
                 let found = other.map_or("missing".to_owned(), Node::kind);
                 self.finding(format!("name of an interface is {found}, expected a string"));
-                return None;
+                return;
             }
         };
         if !name.chars().all(is_yang_character) {
-            self.finding(format!(
-                "interface {}, expected characters that YANG allows",
-                shown(name)
-            ));
+            let name = shown(name);
+            return self.finding(format!("interface {name}, expected characters that YANG allows"));
         }
-        if expected.is_some_and(|expected| expected != name) {
-            self.finding(format!("interface {}, expected the one of the target", shown(name)));
+        if let Some(target) = target.filter(|target| target != name) {
+            let (name, target) = (shown(name), shown(target));
+            return self.finding(format!("interface {name}, expected the target's, {target}"));
         }
+        let of = format!("interface {}", shown(name));
         for (member, node) in members {
             if own_name(member, MODULE) == Some("pfc-queue-telemetry") && member.contains(':') {
-                self.container(name, node, None);
+                let fault = twice
+                    .contains(&**name)
+                    .then(|| format!("{of} twice in one document, expected once"));
+                self.container(&Whose { interface: name, queue: None, fault }, node);
             } else if own_name(member, INTERFACES)
                 .is_some_and(|own| !INTERFACE_NODES.contains(&own))
             {
-                self.unknown(member, &format!("interface {}", shown(name)));
+                self.unknown(member, &of);
             }
         }
-        Some(name)
     }
 
     /// `pfc-queue-telemetry` of an interface.
-    fn container(&mut self, interface: &str, node: &Node, queue: Option<&str>) {
+    fn container(&mut self, whose: &Whose<'_>, node: &Node) {
         let Some(members) = self.object("pfc-queue-telemetry", node) else { return };
-        for (name, node) in members {
-            match own_name(name, MODULE) {
-                Some("queue") => self.queues(interface, node, queue),
-                Some(_) => self.unknown(name, "pfc-queue-telemetry"),
-                None => {}
+        for (name, _) in members {
+            if own_name(name, MODULE).is_some_and(|own| own != "queue") {
+                self.unknown(name, "pfc-queue-telemetry");
             }
+        }
+        let list = self.only("pfc-queue-telemetry", members, &[MODULE], "queue");
+        let Ok(Some(node)) = list else { return };
+        if let Some(entries) = self.array("queue", node) {
+            self.queues(whose, entries);
         }
     }
 
-    /// The list `queue` of an interface; where a target names one, that one alone.
-    fn queues(&mut self, interface: &str, node: &Node, target: Option<&str>) {
-        let Some(entries) = self.array("queue", node) else { return };
-        let mut queues: Vec<&str> = Vec::new();
+    /// Entries of the list `queue` of an interface. One that contradicts the target or another entry
+    /// is no row, whatever else it says.
+    // QUE-con.1, QUE-yang.1
+    fn queues(&mut self, whose: &Whose<'_>, entries: &[Node]) {
+        let twice = twice(entries.iter().flat_map(|entry| texts(entry, MODULE, "queue-id")));
         for entry in entries {
             if self.rows.len() >= self.most {
                 let most = self.most;
                 return self.finding(format!("more than {most} entries, which are not read"));
             }
             let Some(members) = self.object("a queue", entry) else { continue };
-            if let Some(Node::Text(queue)) = member(members, MODULE, "queue-id") {
-                queues.push(queue);
-                if target.is_some_and(|target| target != queue) {
-                    self.finding(format!("queue-id {}, expected the target's", shown(queue)));
+            let mut row = record::read(whose.interface, members);
+            if let Some(fault) = &whose.fault {
+                row = record::refused(row, fault.clone());
+            }
+            for queue in texts(entry, MODULE, "queue-id") {
+                if twice.contains(queue) {
+                    let queue = shown(queue);
+                    let fault = format!("queue {queue} twice in one document, expected once");
+                    row = record::refused(row, fault);
+                }
+                if let Some(target) = whose.queue.filter(|target| *target != queue) {
+                    let (queue, target) = (shown(queue), shown(target));
+                    let fault = format!("queue-id {queue}, expected the target's, {target}");
+                    row = record::refused(row, fault).map_err(Malformed::nameless);
                 }
             }
-            self.rows.push(record::read(interface, members));
-        }
-        let of = format!("interface {}: queue", shown(interface));
-        self.unique(&of, queues);
-    }
-
-    /// Keys of a list.
-    fn unique(&mut self, what: &str, mut keys: Vec<&str>) {
-        keys.sort_unstable();
-        for pair in keys.windows(2).filter(|pair| pair[0] == pair[1]) {
-            self.finding(format!("{what} {} twice in one document, expected once", shown(pair[0])));
+            self.rows.push(row);
         }
     }
 
     fn changes(&mut self, node: &Node) {
         let Some(members) = self.object("datastore-changes", node) else { return };
-        let patch = member(members, PUSH, "yang-patch").or(member(members, PATCH, "yang-patch"));
-        let Some(patch) = patch else {
-            return self.finding("datastore-changes without yang-patch, expected it".to_owned());
+        let patch = match self.only("datastore-changes", members, &PATCHES, "yang-patch") {
+            Err(Twice) => return,
+            Ok(Some(patch)) => patch,
+            Ok(None) => {
+                return self
+                    .finding("datastore-changes without yang-patch, expected it".to_owned());
+            }
         };
         let Some(members) = self.object("yang-patch", patch) else { return };
-        let find = |name| member(members, PUSH, name).or(member(members, PATCH, name));
-        let Some(edits) = find("edit").and_then(|edits| self.array("edit", edits)) else { return };
+        let Ok(Some(edits)) = self.only("yang-patch", members, &PATCHES, "edit") else { return };
+        let Some(edits) = self.array("edit", edits) else { return };
+        let ids = |edit| PATCHES.into_iter().flat_map(move |module| texts(edit, module, "edit-id"));
+        // The names without a module are in both.
+        let ids = |edit| ids(edit).collect::<BTreeSet<_>>();
+        let twice = twice(edits.iter().flat_map(ids));
         for edit in edits {
-            if let Some(members) = self.object("an edit", edit) {
-                self.edit(members);
+            let Some(members) = self.object("an edit", edit) else { continue };
+            match ids(edit).into_iter().find(|id| twice.contains(id)) {
+                Some(id) => {
+                    self.finding(format!("edit {} twice in one patch, expected once", shown(id)));
+                }
+                None => self.edit(members),
             }
         }
     }
@@ -261,61 +333,98 @@ impl Reading {
     /// One edit. A row that is taken away says nothing: that is no end of an interval.
     // QUE-con.1
     fn edit(&mut self, members: &[(String, Node)]) {
-        let text = |name| match member(members, PUSH, name).or(member(members, PATCH, name)) {
-            Some(Node::Text(text)) => Some(&**text),
-            _ => None,
+        let mut one = |own| self.only("an edit", members, &PATCHES, own);
+        let (Ok(operation), Ok(target), Ok(value)) =
+            (one("operation"), one("target"), one("value"))
+        else {
+            return;
         };
-        let (Some(operation), Some(target)) = (text("operation"), text("target")) else {
+        let (Some(Node::Text(operation)), Some(Node::Text(target))) = (operation, target) else {
             return self.finding("an edit without operation or target, expected both".to_owned());
         };
-        if matches!(operation, "delete" | "remove" | "move") {
-            return;
+        match &**operation {
+            "delete" | "remove" | "move" => return,
+            "create" | "insert" | "merge" | "replace" => {}
+            other => {
+                let (other, target) = (shown(other), shown(target));
+                return self.finding(format!(
+                    "operation {other} on {target}, expected create, delete, insert, merge, move, \
+                     replace or remove"
+                ));
+            }
         }
         let path = match path(target) {
             Ok(path) => path,
             Err(error) => return self.finding(format!("target {}: {error}", shown(target))),
         };
-        let names: Vec<&str> = path.iter().map(|step| &*step.name).collect();
-        if names.first().is_some_and(|name| *name != "interfaces") {
+        if !path.iter().zip(PATH).all(|(step, node)| step.is(node)) {
+            // Of other data.
             return;
         }
-        let value = member(members, PUSH, "value").or(member(members, PATCH, "value"));
         let Some(value) = value.and_then(|value| self.object("value of an edit", value)) else {
             return self.finding(format!("edit of {} without a value", shown(target)));
         };
         let key = |nth: usize| path.get(nth).and_then(|step| step.key.as_deref());
-        match names[..] {
-            [] | ["interfaces"] => {
-                for (name, node) in value {
-                    self.top(name, node);
-                }
+        let wrong = |what: &str| format!("target {}: {what}", shown(target));
+        if key(0).or(key(2)).is_some() {
+            return self.finding(wrong("the key of a node that is no list, expected none"));
+        }
+        let Some((module, own)) = path.len().checked_sub(1).and_then(|last| PATH.get(last)) else {
+            if path.is_empty() {
+                return self.contents_of("value of an edit", value);
             }
-            ["interfaces", "interface"] => {
-                let Some(node) = member(value, INTERFACES, "interface") else { return };
-                for entry in one_or_more(node) {
-                    self.interface(entry, key(1));
-                }
+            return self.finding(wrong("within a row, expected rows that change as a whole"));
+        };
+        let node = match self.only("value of an edit", value, &[module], own) {
+            Err(Twice) => return,
+            Ok(Some(node)) => node,
+            Ok(None) => return self.finding(wrong(&format!("a value without {own}, expected it"))),
+        };
+        match (path.len(), key(1)) {
+            (1, _) => self.interfaces(node),
+            (2, interface) => self.interface_list(one_or_more(node), interface),
+            (_, None) => self.finding(wrong("no name of an interface, expected one")),
+            (3, Some(interface)) => {
+                self.container(&Whose { interface, queue: None, fault: None }, node);
             }
-            ["interfaces", "interface", "pfc-queue-telemetry"] => {
-                let node = member(value, MODULE, "pfc-queue-telemetry");
-                if let (Some(interface), Some(node)) = (key(1), node) {
-                    self.container(interface, node, None);
-                }
+            (_, Some(interface)) => {
+                let whose = Whose { interface, queue: key(3), fault: None };
+                self.queues(&whose, one_or_more(node));
             }
-            ["interfaces", "interface", "pfc-queue-telemetry", "queue"] => {
-                let node = member(value, MODULE, "queue");
-                if let (Some(interface), Some(node)) = (key(1), node) {
-                    let node = Node::Array(one_or_more(node).to_vec());
-                    self.queues(interface, &node, key(3));
-                }
-            }
-            ["interfaces", "interface", "pfc-queue-telemetry", ..] => self.finding(format!(
-                "target {} within a row, expected rows that change as a whole",
-                shown(target)
-            )),
-            _ => {}
         }
     }
+}
+
+/// A member that is there twice.
+struct Twice;
+
+/// Whose the entries of a list of queues are.
+struct Whose<'a> {
+    /// The interface.
+    interface: &'a str,
+    /// The queue that a target names.
+    queue: Option<&'a str>,
+    /// What is wrong with the interface.
+    fault: Option<String>,
+}
+
+/// Those that are there more than once.
+fn twice<'a>(keys: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    keys.filter(|key| !seen.insert(*key)).collect()
+}
+
+/// What an entry says that its key is, as it stands; nothing where it is no string.
+fn texts<'a>(entry: &'a Node, module: &str, own: &str) -> impl Iterator<Item = &'a str> {
+    let members: &[(String, Node)] = match entry {
+        Node::Object(members) => members,
+        _ => &[],
+    };
+    let of = move |(name, node): &'a (String, Node)| match node {
+        Node::Text(text) if own_name(name, module) == Some(own) => Some(&**text),
+        _ => None,
+    };
+    members.iter().filter_map(of)
 }
 
 /// The entries of a list, or the one that stands for itself.
@@ -326,15 +435,18 @@ fn one_or_more(node: &Node) -> &[Node] {
     }
 }
 
-/// A member, with or without the name of its module.
-fn member<'a>(members: &'a [(String, Node)], module: &str, own: &str) -> Option<&'a Node> {
-    members.iter().find(|(name, _)| own_name(name, module) == Some(own)).map(|(_, node)| node)
-}
-
 /// A step of a path: the name of a node and, of an entry of a list, its first key.
 struct Step {
+    /// Where it is said.
+    module: Option<String>,
     name: String,
     key: Option<String>,
+}
+
+impl Step {
+    fn is(&self, (module, name): (&str, &str)) -> bool {
+        self.name == name && self.module.as_deref().is_none_or(|own| own == module)
+    }
 }
 
 /// A path of RFC 8040: split before anything is decoded, so that an encoded slash is part of a
@@ -352,8 +464,8 @@ fn path(target: &str) -> Result<Vec<Step>, String> {
                 }
                 Some(key) => Some(decoded(key)?),
             };
-            let name = name.split_once(':').map_or(name, |(_, own)| own);
-            Ok(Step { name: name.to_owned(), key })
+            let (module, name) = name.split_once(':').map_or((None, name), |(a, b)| (Some(a), b));
+            Ok(Step { module: module.map(str::to_owned), name: name.to_owned(), key })
         })
         .collect()
 }

@@ -30,9 +30,18 @@ pub struct Malformed {
     pub faults: Vec<String>,
 }
 
+impl Malformed {
+    /// The same, of which nobody knows what it is of.
+    pub fn nameless(self) -> Self {
+        Self { identity: None, ..self }
+    }
+}
+
 /// Members of an entry by their names in the module, each once.
 struct Members<'a> {
     nodes: Vec<(&'a str, &'a Node)>,
+    /// Something of the identity is there twice.
+    two_identities: bool,
     faults: Vec<String>,
 }
 
@@ -63,13 +72,14 @@ pub fn own_name<'a>(name: &'a str, module: &str) -> Option<&'a str> {
 
 impl<'a> Members<'a> {
     fn of(entry: &'a [(String, Node)]) -> Self {
-        let mut members = Self { nodes: Vec::new(), faults: Vec::new() };
+        let mut members = Self { nodes: Vec::new(), two_identities: false, faults: Vec::new() };
         for (name, node) in entry {
             // What another module adds is for others to judge.
             let Some(own) = own_name(name, MODULE) else { continue };
             if !LEAVES.contains(&own) {
                 members.faults.push(format!("member {}, expected one of the module", shown(name)));
             } else if members.nodes.iter().any(|(name, _)| *name == own) {
+                members.two_identities |= matches!(own, "queue-id" | "epoch-id" | "interval-id");
                 members.faults.push(format!("{own} twice, expected once"));
             } else {
                 members.nodes.push((own, node));
@@ -266,10 +276,29 @@ pub fn read(interface: &str, entry: &[(String, Node)]) -> Result<Row, Malformed>
         Some(row) if members.faults.is_empty() => Ok(row),
         _ => Err(Malformed {
             whose: whose(interface, queue, interval),
-            identity: place.and_then(|place| Some((place, epoch?, interval?))),
+            identity: place
+                .filter(|_| !members.two_identities)
+                .and_then(|place| Some((place, epoch?, interval?))),
             faults: members.faults,
         }),
     }
+}
+
+/// An entry that is no row because of what stands around it.
+///
+/// # Errors
+/// Always.
+pub fn refused(row: Result<Row, Malformed>, fault: String) -> Result<Row, Malformed> {
+    let mut malformed = row.map_or_else(
+        |malformed| malformed,
+        |row| Malformed {
+            whose: name(&row),
+            identity: Some((row.place, row.epoch, row.interval)),
+            faults: Vec::new(),
+        },
+    );
+    malformed.faults.push(fault);
+    Err(malformed)
 }
 
 fn whose(interface: &str, queue: Option<&str>, interval: Option<u64>) -> String {

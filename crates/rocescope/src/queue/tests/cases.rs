@@ -57,7 +57,10 @@ fn a_bad_record_has_a_line_for_what_is_wrong_with_it() {
         ("bad-missing-I", "no gated-backlog-ns, expected a string with a number from 0 to"),
         ("bad-unknown-with-duration", "backlog-ns with quality unknown, expected none"),
         ("bad-I-gt-Q", "gated-backlog-ns 64000001, expected at most backlog-ns 64000000"),
-        ("bad-dup-key", "interface \"Ethernet1/1\": queue \"q3\" twice in one document"),
+        (
+            "bad-dup-key",
+            "interface \"Ethernet1/1\", queue \"q3\", interval 2: queue \"q3\" twice in one document",
+        ),
         ("bad-aug-no-module-prefix", "member \"pfc-queue-telemetry\" of interface \"Ethernet1/1\""),
         ("uint64-as-number", "interval-id is the number 2, expected a string with a number from 1"),
         ("bad-nine-priority", "mapped-priority with 9 entries, expected an array of 1 to 8"),

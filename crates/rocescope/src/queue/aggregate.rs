@@ -109,7 +109,8 @@ const HEADS: [&str; 10] = [
     "REJECTED",
 ];
 
-/// The groups for people: times in seconds, each ratio with the range in which it truly lies.
+/// The groups for people: times in seconds, each ratio with its range within the errors that the rows
+/// state.
 ///
 /// # Errors
 /// As the writer.
@@ -142,11 +143,18 @@ pub fn table(out: &mut impl Write, groups: &[Group]) -> io::Result<()> {
         for (interval, why) in group.rejected() {
             writeln!(out, "    rejected interval {interval}: {why}")?;
         }
+        if group.is_contradicted() {
+            writeln!(
+                out,
+                "    Rows contradict each other. Those that were read first count; which of them \
+                 are true is not known."
+            )?;
+        }
     }
     writeln!(
         out,
-        "Times in seconds. Ratios are of the time that is known, each with the range in which it \
-         truly lies.\nA closed gate before a queue with traffic says nothing of where congestion \
+        "Times in seconds. Ratios are of the time that is known, each with its range within the \
+         errors that the rows state.\nA closed gate before a queue with traffic says nothing of where congestion \
          is, nor that PFC alone kept the traffic waiting."
     )
 }

@@ -10,11 +10,11 @@ pub(super) const fn name(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The encoding that an `Accept` prefers; JSON where it has no preference, none where it takes
-/// neither.
-pub fn accepted(accept: Option<&str>) -> Option<Encoding> {
+/// The encoding that an `Accept` prefers; none where it takes neither. Without one it is that of what
+/// was sent (RFC 8040, section 5.2), JSON where nothing was.
+pub fn accepted(accept: Option<&str>, sent: Option<&str>) -> Option<Encoding> {
     let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
-        return Some(Encoding::Json);
+        return Some(sent.and_then(of_body).unwrap_or(Encoding::Json));
     };
     let quality = |encoding| {
         let mut best: Option<(u8, u16)> = None;

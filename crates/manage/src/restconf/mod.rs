@@ -137,14 +137,15 @@ pub fn handle(service: &Service<'_>, request: &Request<'_>) -> Response {
     })
 }
 
-/// Errors in the encoding that was asked for; JSON where that cannot be told.
+/// Errors in the encoding that was asked for, or that of what was sent; JSON where neither tells.
 pub fn errors(
     schema: &Schema,
     accept: Option<&str>,
+    sent: Option<&str>,
     status: u16,
     found: &[OperationError],
 ) -> Response {
-    let encoding = accepted(accept).unwrap_or(Encoding::Json);
+    let encoding = accepted(accept, sent).unwrap_or(Encoding::Json);
     let body = match encoding {
         Encoding::Json => write_json(found),
         Encoding::Xml => write_xml(schema, found),
@@ -159,7 +160,7 @@ fn refusal(
     allow: Option<&'static str>,
     found: &[OperationError],
 ) -> Response {
-    let response = errors(schema, request.accept, status, found);
+    let response = errors(schema, request.accept, request.content_type, status, found);
     match allow {
         Some(allow) => response.with("allow", allow),
         None => response,
@@ -216,7 +217,7 @@ fn reading(
 }
 
 fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
-    accepted(request.accept).ok_or_else(|| {
+    accepted(request.accept, request.content_type).ok_or_else(|| {
         let found = request.accept.unwrap_or_default();
         let error = OperationError::protocol(
             Tag::InvalidValue,

@@ -233,9 +233,10 @@ fn an_agent_refuses_an_aggregate_and_waits_for_a_database_that_is_not_there() {
     let off = "pfc.source[0]: no readings: nobody says that the counters are being read: their \
                polling is not enabled (48 counters)";
     assert_eq!(said.matches(off).count(), 1, "once, not at every poll: {said}");
-    // From there on: before, a database that was being filled could have counters without ports.
+    // It is the first time where the database was seen while it was being filled, and before, such a
+    // one could have counters without ports.
     let after = said.split_once(off).expect("told").1;
-    assert_eq!(after.matches("pfc.source[0]: has readings again").count(), 1, "{said}");
+    assert_eq!(after.matches("pfc.source[0]: has readings").count(), 1, "{said}");
     with("[[pfc.source.port]]\nname = \"PortChannel0002\"\ninterface = 1002\n");
     let (code, said) = Running::agent(&config).ended();
     assert_eq!(code, Some(1), "{said}");

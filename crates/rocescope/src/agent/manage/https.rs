@@ -165,10 +165,12 @@ async fn answered(
 ) -> Response<Answer> {
     let (head, body) = request.into_parts();
     let accept = joined(&head.headers, &ACCEPT);
+    let content_type = joined(&head.headers, &CONTENT_TYPE);
     let schema = shared.managed.schema();
     let refused = |status: StatusCode, tag: Tag, what: String| {
         let error = OperationError::protocol(tag, what);
-        sent(restconf::errors(schema, accept.as_deref(), status.as_u16(), &[error]))
+        let sort = content_type.as_deref();
+        sent(restconf::errors(schema, accept.as_deref(), sort, status.as_u16(), &[error]))
     };
     let hosts = head.headers.get_all(HOST).iter().count();
     if head.version == Version::HTTP_11 && hosts != 1 {

@@ -77,6 +77,9 @@ enum Turn {
     Over { again: bool },
 }
 
+/// What is to be told of the counters of a port.
+type Turns = [[Option<Turn>; 8]; 2];
+
 impl Track {
     fn new(now: Instant) -> Self {
         Self { since: None, last: now, ever: false, told: 0, now: None }
@@ -149,11 +152,7 @@ impl Silence {
     }
 
     /// What turned with each counter.
-    fn turns(
-        &mut self,
-        polled: &[(Arc<str>, Lacks)],
-        now: Instant,
-    ) -> Vec<(Arc<str>, [[Option<Turn>; 8]; 2])> {
+    fn turns(&mut self, polled: &[(Arc<str>, Lacks)], now: Instant) -> Vec<(Arc<str>, Turns)> {
         let there: BTreeSet<&Arc<str>> = polled.iter().map(|(name, _)| name).collect();
         let gone: Vec<Arc<str>> =
             self.ports.keys().filter(|name| !there.contains(name)).cloned().collect();
@@ -164,7 +163,7 @@ impl Silence {
         for (name, lacks, is_there) in polled.chain(gone) {
             let port = self.ports.entry(name.clone()).or_insert_with(|| Port::new(now));
             port.is_there = is_there;
-            let mut turns = [[None; 8]; 2];
+            let mut turns: Turns = [[None; 8]; 2];
             for side in (0..2).filter(|side| self.sides[*side]) {
                 for index in 0..8 {
                     let track = &mut port.tracks[side][index];
@@ -202,11 +201,7 @@ impl Silence {
         })
     }
 
-    fn tell(
-        &mut self,
-        turns: &[(Arc<str>, [[Option<Turn>; 8]; 2])],
-        lines: &mut Vec<(bool, String)>,
-    ) {
+    fn tell(&mut self, turns: &[(Arc<str>, Turns)], lines: &mut Vec<(bool, String)>) {
         let mut kinds: BTreeSet<Turn> = BTreeSet::new();
         kinds.extend(turns.iter().flat_map(|(_, turns)| turns.iter().flatten().flatten()));
         let silent = self.exported().all(|track| track.now.is_some());

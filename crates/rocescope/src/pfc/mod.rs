@@ -84,11 +84,13 @@ pub enum Absent {
     /// Another port, of this source or of another, has the same interface number at the same
     /// observation point.
     Contested,
+    /// The device names the same counters for another port as well.
+    SharedObject,
 }
 
 impl Absent {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoPort,
         Self::NoCounter,
         Self::NoNumber,
@@ -103,6 +105,7 @@ impl Absent {
         Self::Contradictory,
         Self::NoRoom,
         Self::Contested,
+        Self::SharedObject,
     ];
 
     /// Its name as a label of metrics.
@@ -122,6 +125,7 @@ impl Absent {
             Self::Contradictory => "contradictory",
             Self::NoRoom => "no-room",
             Self::Contested => "contested",
+            Self::SharedObject => "shared-object",
         }
     }
 
@@ -153,6 +157,7 @@ impl Absent {
             Self::Contested => {
                 "another port has the same interface number at its observation point"
             }
+            Self::SharedObject => "the device has the same counters under another port's name",
         }
     }
 }

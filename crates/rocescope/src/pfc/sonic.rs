@@ -118,6 +118,8 @@ struct Known {
 struct Directory {
     /// Objects by the names of ports.
     objects: BTreeMap<String, String>,
+    /// Objects that several names have.
+    shared: BTreeSet<String>,
     /// Why no counter can be read at all.
     absent: Option<Absent>,
     /// Whoever reads the counters clears them.
@@ -218,7 +220,10 @@ impl Sonic {
         objects.retain(|name, object| {
             !aggregates.contains_key(name) && !of_aggregates.contains(object)
         });
-        Ok(Directory { objects, absent: group_absent(&group), clears: clears(&group) })
+        let mut once = BTreeSet::new();
+        let shared = objects.values().filter(|object| !once.insert(*object)).cloned().collect();
+        let (absent, clears) = (group_absent(&group), clears(&group));
+        Ok(Directory { objects, shared, absent, clears })
     }
 
     fn counters(
@@ -238,6 +243,11 @@ impl Sonic {
         let mut names = Vec::with_capacity(wanted.len());
         for port in wanted {
             match directory.objects.get(&*port.name) {
+                // PFC-id.1: of which of them it is, nobody knows.
+                Some(object) if directory.shared.contains(object) => {
+                    self.ports.remove(&port.name);
+                    polled.push((port.name, Err(Absent::SharedObject)));
+                }
                 Some(object) if is_object(object) => {
                     self.know(&port, object);
                     match directory.absent {

@@ -481,13 +481,13 @@ async fn subscribed(judge: &mut Judge, https: &Https, client: &mut Netconf, sour
         }
         over.push(message);
     }
-    for target in 2..7 {
+    for (number, target) in TARGETS.iter().enumerate().take(7).skip(2) {
         for (way, changes) in [("RESTCONF change", &changes), ("NETCONF change", &over)] {
             let found = changes.iter().any(|message| {
                 let message = message.find("<push-change-update").map_or(&**message, |_| message);
-                is_changed(message, TARGETS[target])
+                is_changed(message, target)
             });
-            judge.one(way, target, found);
+            judge.one(way, number, found);
         }
     }
     delete(client, over_ssh).await;

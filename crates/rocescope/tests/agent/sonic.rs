@@ -328,6 +328,24 @@ fn aggregates_are_refused_and_never_read() {
     assert_eq!(counts.absent[Absent::NoPort as usize].load(Relaxed), 32);
 }
 
+// PFC-id.1
+#[test]
+fn counters_that_two_ports_are_said_to_have_are_of_neither() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, counts) = polling(&redis, Dating::Asked);
+    let first = poller.poll(&At(1000)).expect("read");
+    redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", "Ethernet8", OBJECTS[1]]);
+    let batch = poller.poll(&At(2000)).expect("read");
+    assert!(totals(&batch).keys().all(|(interface, ..)| *interface == 1), "{batch:?}");
+    assert_eq!(counts.absent[Absent::SharedObject as usize].load(Relaxed), 32);
+    redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", "Ethernet8", OBJECTS[2]]);
+    let batch = poller.poll(&At(3000)).expect("read");
+    assert_eq!(totals(&batch).len(), 48);
+    assert_eq!(named(&batch, 1), named(&first, 1));
+    assert_ne!(named(&batch, 5), named(&first, 5));
+}
+
 // PFC-op.1
 #[test]
 fn what_is_no_number_is_no_reading_and_takes_no_other_along() {

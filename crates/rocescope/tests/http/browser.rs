@@ -52,7 +52,7 @@ fn columns(row: &Value) -> Vec<&str> {
 // SEQ-7.16, PFC-cor.1, PFC-sem.2, QUE-con.2
 #[tokio::test(flavor = "multi_thread")]
 async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
-    let site = Site::new("browser", PLACES, "pfc_link_gbps_max = 400");
+    let site = Site::new("browser", PLACES, "pfc_link_gbps_max = 400\npfc_silent_after_s = 3600");
     let client = site.authority.client("collector.example", 9);
     site.write("client.pem", &client.pem);
     site.write("client.key", &client.key);
@@ -64,7 +64,10 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     drop(gone);
     let lines =
         of_devices(&[("leaf-2", device.port, CERTIFICATE), ("leaf-3", nobody, CERTIFICATE)]);
-    site.configure(&format!("{PLACES}\n{lines}"), "pfc_link_gbps_max = 400");
+    site.configure(
+        &format!("{PLACES}\n{lines}"),
+        "pfc_link_gbps_max = 400\npfc_silent_after_s = 3600",
+    );
     let mut kept = store(&site);
     let unknown = json!("capture-gap");
     for row in [
@@ -120,7 +123,7 @@ async fn the_dashboard_shows_what_is_known_and_says_what_is_not() {
     let click = |row: &str, until: &str| {
         format!(
             "([...document.querySelectorAll('#epochs tbody tr')].find(row => \
-             row.innerText.includes('complete\\t{row}')).click(), {until})"
+             row.innerText.startsWith('complete\\t{row}')).click(), {until})"
         )
     };
     let shown = "document.getElementById('beside-shown').innerText";

@@ -236,6 +236,11 @@ impl<F: FnMut() -> EpochId> Meter<F> {
         self.rows.pop_front()
     }
 
+    /// How many completed intervals were not taken yet.
+    pub fn waiting(&self) -> usize {
+        self.rows.len()
+    }
+
     /// What has happened.
     pub const fn counts(&self) -> Counts {
         self.counts

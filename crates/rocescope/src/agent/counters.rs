@@ -274,7 +274,7 @@ impl SessionNumbers {
 
 /// Of the whole agent.
 // SEQ-10.3
-static AGENT: [Column; 41] = [
+static AGENT: [Column; 43] = [
     gauge("ageSeconds", "age_seconds", "Seconds since the agent began"),
     gauge("sourcesRunning", "sources_running", "Sources that have not come to their end"),
     counter("batches", "batches_total", "Batches of frames metered"),
@@ -342,6 +342,11 @@ static AGENT: [Column; 41] = [
         "queue_samples_missing_total",
         "Queues without a sample at a poll",
     ),
+    counter(
+        "queueSourcesHeld",
+        "queue_sources_held_total",
+        "Times that a source was not read for a while, for the rows that it had completed",
+    ),
     gauge("queues", "queues", "Queues that are measured"),
     counter("queueRows", "queue_rows_total", "Completed intervals of queues"),
     gauge("queueRowsShown", "queue_rows", "Queues of which there is a row"),
@@ -352,6 +357,7 @@ static AGENT: [Column; 41] = [
     ),
     gauge("queueFollowers", "queue_followers", "Who follows the rows that are published"),
     counter("queueBatchesMissed", "queue_batches_missed_total", "Batches that followers missed"),
+    gauge("queueRowsWaiting", "queue_rows_waiting", "Rows that wait for who follows them"),
 ];
 
 fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
@@ -397,12 +403,14 @@ fn of_agent(observer: &Observer) -> [u64; AGENT.len()] {
         queues(|numbers| numbers.polls),
         queues(|numbers| numbers.poll_failures),
         queues(|numbers| numbers.absent),
+        queues(|numbers| numbers.held),
         queues(|numbers| numbers.queues),
         queues(|numbers| numbers.rows),
         board.queues,
         board.refused,
         board.followers,
         board.missed,
+        board.waiting,
     ]
 }
 

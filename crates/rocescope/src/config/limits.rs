@@ -134,6 +134,10 @@ limits! {
     QueueLimits, QUEUE_KEYS beside ["source"]:
     batches_behind_max = 1_024, 1, 65_536,
         "published batches of rows that who follows them may be behind before it misses some";
+    rows_behind_max = 262_144, 1, 16_777_216,
+        "rows in these batches, of all queues together, before it misses some";
+    rows_per_second_max = 100_000, 1, 100_000_000,
+        "rows that a source may complete in a second before it is read no further for a while";
     silent_timeout_s = 60, 1, 86_400,
         "seconds without an octet after which the connection of a source of events ends";
     bad_lines_in_a_row_max = 16, 1, 65_536,

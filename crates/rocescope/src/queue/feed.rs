@@ -83,7 +83,17 @@ impl<F: FnMut() -> EpochId> Feed<F> {
         self.meter.places()
     }
 
-    /// Octets, as they come. `bad` is told the number of each line that was no event, and why.
+    /// How many queues were mapped.
+    pub const fn queues(&self) -> usize {
+        self.meter.queues()
+    }
+
+    /// How many completed rows wait to be taken.
+    pub fn waiting(&self) -> usize {
+        self.meter.waiting()
+    }
+
+    /// Octets, as they come. Rows wait until they are taken, so not many lines at once. `bad` is told the number of each line that was no event, and why.
     ///
     /// # Errors
     /// [`Over`]; there is no use in going on then.

@@ -14,7 +14,7 @@ use observe::queue::EpochId;
 use observe::queue::meter::{Counts, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Complaints, Publisher, TICK, wait_until};
+use super::{Complaints, Publisher, ROWS_AT_ONCE, TICK, wait_until};
 use crate::config::{Pace, QueueLimits};
 use crate::queue::events::{self, LINE_OCTETS_MAX};
 use crate::queue::feed::{Feed, FeedCounts};
@@ -55,22 +55,39 @@ impl<'a> Live<'a> {
         Some(Self { feed, name, counted: Default::default() })
     }
 
-    /// Octets came. Whether the connection may go on.
+    /// Octets came. Whether the connection may go on. One line can complete an interval of every queue,
+    /// so rows are published before many lines are read.
     fn octets(
         &mut self,
         octets: &[u8],
         publisher: &mut Publisher,
         complaints: &mut Complaints,
+        stop: &AtomicBool,
     ) -> bool {
         let name = self.name;
-        let done = self.feed.octets(octets, &mut |line, why| {
-            complaints.about(|| format!("queue source {name}: line {line}: {why}"));
-        });
+        let mut done = Ok(());
+        for line in octets.split_inclusive(|octet| *octet == b'\n') {
+            done = self.feed.octets(line, &mut |line, why| {
+                complaints.about(|| format!("queue source {name}: line {line}: {why}"));
+            });
+            if done.is_err() {
+                break;
+            }
+            if self.feed.waiting() >= ROWS_AT_ONCE {
+                self.publish(publisher);
+                if !publisher.rests(stop) {
+                    // The agent stops: what was not read is as what was not told.
+                    return true;
+                }
+            }
+        }
         self.publish(publisher);
         if let Err(over) = &done {
             publisher.counts.count(|numbers| numbers.cut += 1);
             tracing::warn!("queue source {name}: cut: {over}");
         }
+        // Who stops finds that out by itself.
+        _ = publisher.rests(stop);
         done.is_ok()
     }
 
@@ -79,7 +96,7 @@ impl<'a> Live<'a> {
         publisher.publish(rows, self.feed.places());
         let (fed, met) = self.feed.counts();
         let (fed_before, met_before) = std::mem::replace(&mut self.counted, (fed, met));
-        let queues = self.feed.places().count();
+        let queues = self.feed.queues();
         publisher.counts.count(|numbers| {
             numbers.lines += fed.lines - fed_before.lines;
             numbers.bad += fed.bad - fed_before.bad;
@@ -162,8 +179,10 @@ fn listen(
         match stream.read(&mut buffer) {
             Ok(0) => break "closed by the source".to_owned(),
             Ok(read) => {
+                let goes_on = live.octets(&buffer[..read], publisher, complaints, stop);
+                // While it was not read it was not silent.
                 heard = Instant::now();
-                if !live.octets(&buffer[..read], publisher, complaints) {
+                if !goes_on {
                     break "closed for what it sent".to_owned();
                 }
             }
@@ -230,7 +249,7 @@ pub(super) fn play(
             if !paced.wait(&line, stop) {
                 return Ok("the agent stops");
             }
-            if !live.octets(&line, &mut publisher, &mut complaints) {
+            if !live.octets(&line, &mut publisher, &mut complaints, stop) {
                 return Ok("closed for what it holds");
             }
         }

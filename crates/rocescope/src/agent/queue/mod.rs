@@ -28,6 +28,8 @@ use crate::queue::board::{Board, Limits};
 
 /// Nothing waits for longer than this to be noticed.
 const TICK: Duration = Duration::from_millis(50);
+/// Rows that are published at once: who reads or follows is not held up for longer than these take.
+const ROWS_AT_ONCE: usize = 4_096;
 /// Of what may happen again and again, one line is logged in this time.
 const QUIET: Duration = Duration::from_secs(10);
 
@@ -79,6 +81,8 @@ pub struct Numbers {
     pub poll_failures: u64,
     /// Queues without a sample at a poll.
     pub absent: u64,
+    /// Times that it was not read for a while, for the rows that it had completed.
+    pub held: u64,
 }
 
 impl SourceCounts {
@@ -153,6 +157,7 @@ pub fn board(telemetry: &QueueTelemetry) -> Arc<Board> {
     Arc::new(Board::new(Limits {
         queues_max: size(telemetry.queues_max()),
         batches_max: size(telemetry.limits.batches_behind_max),
+        rows_max: size(telemetry.limits.rows_behind_max),
     }))
 }
 
@@ -184,6 +189,7 @@ pub fn start(
             shown: BTreeSet::new(),
             begins: false,
             counts,
+            allowance: Allowance::new(limits.rows_per_second_max, Instant::now()),
         };
         // Tried here, so that it is not found out in the middle of a measurement.
         drop(crate::queue::fresh_epochs()?);
@@ -218,6 +224,7 @@ struct Publisher {
     /// No row of the measurement that goes on was published yet.
     begins: bool,
     counts: Arc<SourceCounts>,
+    allowance: Allowance,
 }
 
 impl Publisher {
@@ -227,6 +234,7 @@ impl Publisher {
         self.begins = true;
     }
 
+    /// Some at a time.
     fn publish<'p>(&mut self, rows: Vec<Arc<Row>>, measured: impl Iterator<Item = &'p Arc<Place>>) {
         if rows.is_empty() {
             return;
@@ -242,7 +250,51 @@ impl Publisher {
                 self.shown.insert(row.place.clone());
             }
         }
-        self.board.exchange(self.source, rows, gone);
+        self.allowance.take(rows.len(), Instant::now());
+        let mut rest = rows;
+        loop {
+            let more = rest.split_off(rest.len().min(ROWS_AT_ONCE));
+            self.board.exchange(self.source, rest, std::mem::take(&mut gone));
+            if more.is_empty() {
+                return;
+            }
+            rest = more;
+        }
+    }
+
+    /// Waits until more rows may be completed; whether it may go on.
+    fn rests(&mut self, stop: &AtomicBool) -> bool {
+        let now = Instant::now();
+        if self.allowance.due <= now {
+            return !stop.load(Ordering::Relaxed);
+        }
+        self.counts.count(|numbers| numbers.held += 1);
+        wait_until(self.allowance.due, stop)
+    }
+}
+
+/// How many rows a source may complete: its time says how many, and nobody vouches for that. It is
+/// read no further where that is too fast, so nothing of it is missing.
+// QUE-sec.1
+struct Allowance {
+    per_second: u32,
+    /// From when on it may complete more.
+    due: Instant,
+}
+
+impl Allowance {
+    /// What it may be ahead: the rows of so long.
+    const AHEAD: Duration = Duration::from_secs(1);
+
+    fn new(per_second: u64, now: Instant) -> Self {
+        Self { per_second: u32::try_from(per_second).unwrap_or(u32::MAX).max(1), due: now }
+    }
+
+    fn take(&mut self, rows: usize, now: Instant) {
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        let from = now.checked_sub(Self::AHEAD).map_or(now, |from| from.max(self.due));
+        let takes = Duration::from_secs(1).saturating_mul(rows) / self.per_second;
+        self.due = from.checked_add(takes).unwrap_or(from);
     }
 }
 
@@ -281,5 +333,34 @@ fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
             return true;
         }
         std::thread::sleep(left.min(TICK));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // QUE-sec.1
+    #[test]
+    fn a_source_that_completes_more_rows_than_it_may_waits_for_as_long_as_they_take() {
+        let began = Instant::now() + Duration::from_secs(10);
+        let at = |ms| began + Duration::from_millis(ms);
+        let mut allowance = Allowance::new(1_000, at(0));
+        // A second of them is let through at once, behind a time with fewer.
+        allowance.take(1_000, at(5_000));
+        assert_eq!(allowance.due, at(5_000));
+        allowance.take(500, at(5_000));
+        assert_eq!(allowance.due, at(5_500));
+        allowance.take(500, at(5_500));
+        assert_eq!(allowance.due, at(6_000));
+        // What takes as long as it may never waits.
+        for second in 6..20 {
+            allowance.take(1_000, at(second * 1_000 + 999));
+            assert!(allowance.due <= at(second * 1_000 + 1_000), "{second}");
+        }
+        // More than a time can hold is no reason to stop for ever at once.
+        let mut least = Allowance::new(0, at(0));
+        least.take(3, at(0));
+        assert!(least.due >= at(2_000) && least.due <= at(3_000));
     }
 }

@@ -55,7 +55,7 @@ fn only_the_latest_row_of_a_queue_is_there_and_who_has_an_earlier_one_keeps_all_
 
 #[test]
 fn a_row_of_one_queue_more_than_there_is_room_for_is_left_out_and_counted() {
-    let board = Board::new(Limits { queues_max: 2, batches_max: 4 });
+    let board = Board::new(Limits { queues_max: 2, batches_max: 4, ..Limits::default() });
     let mut follower = board.follow();
     board.publish(vec![row("a", "q1", 1), row("a", "q2", 1), row("a", "q3", 1)]);
     assert_eq!(heard(&mut follower), Some(of(&[row("a", "q1", 1), row("a", "q2", 1)])));
@@ -93,7 +93,7 @@ fn a_queue_is_of_the_source_that_published_it_first() {
 
 #[test]
 fn a_follower_hears_every_batch_in_order_and_a_slow_one_how_many_it_has_missed() {
-    let board = Board::new(Limits { queues_max: 9, batches_max: 4 });
+    let board = Board::new(Limits { queues_max: 9, batches_max: 4, ..Limits::default() });
     let (mut follower, mut slow) = (board.follow(), board.follow());
     for interval in 1..=6 {
         board.publish(vec![row("a", "q", interval)]);
@@ -108,6 +108,55 @@ fn a_follower_hears_every_batch_in_order_and_a_slow_one_how_many_it_has_missed()
     assert_eq!((board.counts().missed, board.counts().followers), (2, 2));
     drop(follower);
     assert_eq!(board.counts().followers, 1);
+}
+
+// QUE-sec.1
+#[test]
+fn what_waits_for_followers_is_bounded_by_rows_and_given_up_once_they_have_it() {
+    let board = Board::new(Limits { queues_max: 9, batches_max: 100, rows_max: 6 });
+    let two = |interval| vec![row("a", "q", interval), row("b", "q", interval)];
+    board.publish(two(1));
+    assert_eq!(board.counts().waiting, 0, "nobody follows");
+    let (mut follower, mut slow) = (board.follow(), board.follow());
+    for (interval, waiting) in [(2, 2), (3, 4), (4, 6), (5, 6)] {
+        board.publish(two(interval));
+        assert_eq!(board.counts().waiting, waiting, "{interval}");
+    }
+    assert_eq!(heard(&mut follower), Some(Heard::Missed(1)));
+    assert_eq!(heard(&mut follower), Some(of(&two(3))));
+    assert_eq!(board.counts().waiting, 6, "one has not heard it");
+    assert_eq!(heard(&mut slow), Some(Heard::Missed(1)));
+    assert_eq!(heard(&mut slow), Some(of(&two(3))));
+    assert_eq!(board.counts().waiting, 4);
+    // What one that has gone has not heard waits for the others alone.
+    drop(slow);
+    assert_eq!(heard(&mut follower), Some(of(&two(4))));
+    assert_eq!(board.counts().waiting, 2);
+    // One batch beyond the limit is missed by itself; the latest rows are there all the same.
+    board.publish((1..=7).map(|interval| row("c", "q", interval)).collect());
+    assert_eq!(board.counts().waiting, 0);
+    assert_eq!(heard(&mut follower), Some(Heard::Missed(2)));
+    assert_eq!(heard(&mut follower), None);
+    assert_eq!(board.latest_of("c"), [row("c", "q", 7)]);
+    // And it is not behind any more.
+    board.publish(two(8));
+    assert_eq!(heard(&mut follower), Some(of(&two(8))));
+    assert_eq!(board.counts().missed, 4);
+}
+
+#[tokio::test]
+async fn a_follower_that_waits_is_woken_by_the_next_batch_and_by_the_end() {
+    let board = Arc::new(Board::new(Limits::default()));
+    let mut follower = board.follow();
+    let waits = tokio::spawn(async move {
+        let heard = follower.next().await;
+        (heard, follower.next().await)
+    });
+    tokio::task::yield_now().await;
+    board.publish(vec![row("a", "q", 1)]);
+    tokio::task::yield_now().await;
+    drop(board);
+    assert_eq!(waits.await.unwrap(), (Some(of(&[row("a", "q", 1)])), None));
 }
 
 #[test]

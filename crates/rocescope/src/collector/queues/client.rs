@@ -13,6 +13,7 @@ use super::events::Events;
 use super::http::{Answer, Asked, Http, Reach, Stream};
 use super::intake::{self, Taken};
 use super::restconf::{self, Filter, JSON, Notice, XRD};
+use super::restraint::{Asking, Said, Telling};
 use super::standing::{Connection, Device};
 use crate::collector::clock::Clock;
 use crate::collector::session::stopped;
@@ -67,6 +68,12 @@ impl From<String> for Over {
     }
 }
 
+/// What a device can bring about by what it tells.
+struct Restraint {
+    asking: Asking,
+    telling: Telling,
+}
+
 /// A device that is reached: its root, and what was had of it.
 struct Session {
     reach: Arc<Reach>,
@@ -90,9 +97,12 @@ impl Client {
     async fn attend(&self) {
         let mut wait = WAIT;
         let mut last = None;
+        // Over all sessions: a device may end them as it likes.
+        let mut restraint =
+            Restraint { asking: Asking::new(self.config.poll_interval.min(self.bounds.silent)), telling: Telling::new() };
         loop {
             let began = Instant::now();
-            let over = self.session().await;
+            let over = self.session(&mut restraint).await;
             let problem = match over {
                 Err(Over::Gone) => return,
                 Err(Over::Failed(problem)) => problem,
@@ -118,7 +128,7 @@ impl Client {
     }
 
     /// One session with the device, to its end.
-    async fn session(&self) -> Result<(), Over> {
+    async fn session(&self, restraint: &mut Restraint) -> Result<(), Over> {
         let (config, bounds) = (self.config.clone(), self.bounds);
         let loading = tokio::task::spawn_blocking(move || {
             Reach::load(&config, bounds.within, bounds.octets_max)
@@ -140,7 +150,11 @@ impl Client {
         match self.config.mode {
             QueueMode::Poll => self.poll(&mut session, None).await,
             QueueMode::Subscribe => match self.subscribe(&mut session).await? {
-                Ok(stream) => self.follow(&mut session, stream).await,
+                Ok(stream) => {
+                    // A subscription begins by going on, whatever the one before did.
+                    restraint.telling.goes_on();
+                    self.follow(&mut session, stream, restraint).await
+                }
                 Err(refused) => {
                     let why = format!("no subscription, so it is asked: {refused}");
                     warn!("device {}: {why}", self.config.name);
@@ -227,14 +241,28 @@ impl Client {
     }
 
     /// Takes what the device tells, until it ends.
-    async fn follow(&self, session: &mut Session, mut stream: Stream) -> Result<(), Over> {
+    async fn follow(
+        &self,
+        session: &mut Session,
+        mut stream: Stream,
+        restraint: &mut Restraint,
+    ) -> Result<(), Over> {
         info!("device {}: subscribed to", self.config.name);
         self.device.set(Connection::Subscribed, self.clock.now_ms(), None);
         let mut events = Events::new(self.bounds.octets_max);
         let mut times = Times::new(self.bounds.silent, std::time::Instant::now());
         loop {
-            let octets = match timeout(self.bounds.silent, stream.next()).await {
+            self.tell(&mut restraint.telling);
+            let now = std::time::Instant::now();
+            if restraint.asking.take(now) {
+                self.ask(session).await?;
+            }
+            let due = [restraint.asking.due(now), restraint.telling.due()].into_iter().flatten();
+            let due =
+                due.min().map_or(self.bounds.silent, |due| due.saturating_duration_since(now));
+            let octets = match timeout(due.min(self.bounds.silent), stream.next()).await {
                 Ok(octets) => octets?,
+                Err(_) if due < self.bounds.silent => continue,
                 Err(_) => {
                     // Nothing may have happened, or nobody may be there.
                     self.ask(session).await?;
@@ -256,34 +284,57 @@ impl Client {
                 Device::count(&self.device.notifications);
                 let event = read(&event)?;
                 self.hand_over(&event, received_ms).await?;
-                self.heed(session, restconf::notice(&event)).await?;
+                self.heed(restraint, restconf::notice(&event))?;
             }
             let most = self.bounds.notifications_per_second_max;
             sleep(times.ahead(count, most, std::time::Instant::now())).await;
         }
     }
 
-    async fn heed(&self, session: &mut Session, notice: Notice) -> Result<(), Over> {
+    /// What a notification means. Where rows have to be asked for, that is done between notifications.
+    // QUE-con.1
+    fn heed(&self, restraint: &mut Restraint, notice: Notice) -> Result<(), Over> {
         let now_ms = self.clock.now_ms();
         match notice {
-            Notice::Nothing => {}
-            // QUE-con.1
-            Notice::Incomplete => self.ask(session).await?,
+            Notice::Nothing => return Ok(()),
+            Notice::Incomplete => {
+                Device::count(&self.device.incomplete);
+                restraint.asking.owe();
+            }
             Notice::Terminated(reason) => {
                 return Err(format!("the subscription was terminated: {reason}").into());
             }
             Notice::Suspended(reason) => {
+                Device::count(&self.device.suspended);
                 let problem = format!("the subscription is suspended: {reason}");
-                warn!("device {}: {problem}", self.config.name);
                 self.device.set(Connection::Subscribed, now_ms, Some(problem));
+                restraint.telling.suspended(reason);
             }
             Notice::Resumed => {
-                info!("device {}: the subscription goes on", self.config.name);
                 self.device.set(Connection::Subscribed, now_ms, None);
-                self.ask(session).await?;
+                restraint.telling.goes_on();
+                restraint.asking.owe();
             }
         }
+        self.tell(&mut restraint.telling);
         Ok(())
+    }
+
+    fn tell(&self, telling: &mut Telling) {
+        let name = &self.config.name;
+        match telling.take(std::time::Instant::now()) {
+            None => {}
+            Some(Said::Suspended(reason, 0)) => {
+                warn!("device {name}: the subscription is suspended: {reason}");
+            }
+            Some(Said::Suspended(reason, before)) => {
+                warn!(
+                    "device {name}: the subscription is suspended: {reason} (and {before} times \
+                     before, which were not told)"
+                );
+            }
+            Some(Said::GoesOn) => info!("device {name}: the subscription goes on"),
+        }
     }
 
     /// Hands what stands in a document to the store, once there is room.

@@ -11,6 +11,7 @@ pub mod events;
 mod http;
 pub mod intake;
 pub mod restconf;
+mod restraint;
 mod standing;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,10 @@ pub struct Device {
     pub unchanged: AtomicU64,
     /// Notifications.
     pub notifications: AtomicU64,
+    /// Those by which it told that its subscription is suspended.
+    pub suspended: AtomicU64,
+    /// Those that did not have everything that they should.
+    pub incomplete: AtomicU64,
     /// Entries of answers and notifications that were handed to the store.
     pub entries: AtomicU64,
     /// What was wrong with answers and notifications beside their rows.
@@ -106,6 +110,8 @@ impl Devices {
                 answers: AtomicU64::new(0),
                 unchanged: AtomicU64::new(0),
                 notifications: AtomicU64::new(0),
+                suspended: AtomicU64::new(0),
+                incomplete: AtomicU64::new(0),
                 entries: AtomicU64::new(0),
                 findings: AtomicU64::new(0),
             })
@@ -155,6 +161,16 @@ impl Devices {
                     "queue_device_notifications_total",
                     "Notifications of a device",
                     &device.notifications,
+                ),
+                (
+                    "queue_device_suspensions_total",
+                    "Times that a device told that its subscription is suspended",
+                    &device.suspended,
+                ),
+                (
+                    "queue_device_incomplete_total",
+                    "Notifications of a device that said that they are incomplete",
+                    &device.incomplete,
                 ),
                 (
                     "queue_device_entries_total",

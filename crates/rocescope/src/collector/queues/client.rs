@@ -98,8 +98,10 @@ impl Client {
         let mut wait = WAIT;
         let mut last = None;
         // Over all sessions: a device may end them as it likes.
-        let mut restraint =
-            Restraint { asking: Asking::new(self.config.poll_interval.min(self.bounds.silent)), telling: Telling::new() };
+        let mut restraint = Restraint {
+            asking: Asking::new(self.config.poll_interval.min(self.bounds.silent)),
+            telling: Telling::new(),
+        };
         loop {
             let began = Instant::now();
             let over = self.session(&mut restraint).await;

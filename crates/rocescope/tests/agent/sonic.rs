@@ -455,8 +455,12 @@ fn ports_that_are_followed_keep_their_room_and_all_others_are_counted() {
     };
     assert_eq!(heard(1000), (vec![5, 9], 0, 2));
     // Their names sort before those that are followed.
-    for name in ["Ethernet0", "Ethernet12", "Ethernet16"] {
-        redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", name, OBJECTS[0]]);
+    for (name, object) in [
+        ("Ethernet0", OBJECTS[0]),
+        ("Ethernet12", "oid:0x10000000000a1"),
+        ("Ethernet16", "oid:0x10000000000a2"),
+    ] {
+        redis.put(2, &["HSET", "COUNTERS_PORT_NAME_MAP", name, object]);
     }
     assert_eq!(heard(2000), (vec![5, 9], 48, 5));
     redis.put(2, &["HDEL", "COUNTERS_PORT_NAME_MAP", "Ethernet4"]);

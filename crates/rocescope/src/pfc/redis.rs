@@ -26,6 +26,8 @@ const LIST_MAX: usize = 1 << 18;
 /// Octets of all texts of one answer: enough for as many queues, whose names and objects have some
 /// thirty each.
 const ANSWER_MAX: usize = 8 << 20;
+/// Octets of all answers within one time: those of a poll of as many queues.
+const POLL_MAX: usize = 64 << 20;
 /// Octets that are asked for at once.
 const READ_LEN: usize = 1 << 16;
 
@@ -65,6 +67,8 @@ pub struct Connection {
     buffer: Vec<u8>,
     start: usize,
     deadline: Instant,
+    /// Octets that came within this time.
+    came: usize,
 }
 
 #[derive(Debug)]
@@ -85,12 +89,17 @@ impl Connection {
             Address::Socket(path) => Stream::Unix(connected(path, deadline)?),
             Address::Port(address) => Stream::Tcp(TcpStream::connect_timeout(address, within)?),
         };
-        Ok(Self { stream, buffer: Vec::new(), start: 0, deadline })
+        Ok(Self::new(stream, deadline))
+    }
+
+    const fn new(stream: Stream, deadline: Instant) -> Self {
+        Self { stream, buffer: Vec::new(), start: 0, deadline, came: 0 }
     }
 
     /// What is asked from here on has to come within this time, all of it.
     pub fn within(&mut self, within: Duration) {
         self.deadline = Instant::now() + within;
+        self.came = 0;
     }
 
     /// Sends requests.
@@ -218,7 +227,12 @@ impl Connection {
                 stream.read(room)
             }
         };
-        self.buffer.truncate(held + *read.as_ref().unwrap_or(&0));
+        let new = *read.as_ref().unwrap_or(&0);
+        self.buffer.truncate(held + new);
+        self.came += new;
+        if self.came > POLL_MAX {
+            return Err(strange(&format!("answers of more than {POLL_MAX} octets")));
+        }
         match read {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => Ok(()),
@@ -289,12 +303,8 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().expect("sockets");
         theirs.write_all(octets).expect("written");
         drop(theirs);
-        let mut connection = Connection {
-            stream: Stream::Unix(ours),
-            buffer: Vec::new(),
-            start: 0,
-            deadline: Instant::now() + Duration::from_secs(30),
-        };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut connection = Connection::new(Stream::Unix(ours), deadline);
         let mut replies = Vec::new();
         loop {
             match connection.reply() {
@@ -355,7 +365,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().expect("sockets");
         let deadline = Instant::now() + Duration::from_secs(300);
         let stream = Stream::Unix(ours);
-        let mut connection = Connection { stream, buffer: Vec::new(), start: 0, deadline };
+        let mut connection = Connection::new(stream, deadline);
         // A thread, as no socket holds as much.
         let writing = std::thread::spawn(move || {
             theirs.write_all(&list(0)).and_then(|()| theirs.write_all(&list(1)))
@@ -368,6 +378,30 @@ mod tests {
         assert!(error.to_string().contains("more than 8388608 octets"), "{error}");
         drop(connection);
         _ = writing.join().expect("no panic");
+    }
+
+    #[test]
+    fn many_answers_have_a_bound_on_their_octets_too_and_a_new_time_begins_anew() {
+        let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+        let deadline = Instant::now() + Duration::from_secs(300);
+        let mut connection = Connection::new(Stream::Unix(ours), deadline);
+        let writing = std::thread::spawn(move || {
+            let answer = [&b"$65536\r\n"[..], &[b'a'; TEXT_MAX], b"\r\n"].concat();
+            while theirs.write_all(&answer).is_ok() {}
+        });
+        // What is asked for at once may be ahead.
+        let answers = POLL_MAX / (TEXT_MAX + 16) - 2;
+        for _ in 0..2 {
+            for _ in 0..answers {
+                connection.reply().expect("within the bound");
+            }
+            connection.within(Duration::from_secs(300));
+        }
+        let beyond = (0..answers + 16).find_map(|_| connection.reply().err());
+        let error = beyond.expect("beyond the bound").to_string();
+        assert!(error.contains("answers of more than 67108864 octets"), "{error}");
+        drop(connection);
+        writing.join().expect("no panic");
     }
 
     #[test]
@@ -403,7 +437,7 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().expect("sockets");
         let stream = Stream::Unix(ours);
         let deadline = Instant::now();
-        let mut connection = Connection { stream, buffer: Vec::new(), start: 0, deadline };
+        let mut connection = Connection::new(stream, deadline);
         for _ in 0..1000 {
             assert_eq!(connection.reply().expect_err("late").kind(), io::ErrorKind::TimedOut);
         }

@@ -27,7 +27,7 @@
 //! measured. How long somebody asked for a pause (`*_PAUSE_DURATION`) is never looked at.
 // QUE-def.2, QUE-def.4, QUE-err.1
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,11 +188,14 @@ impl<F: FnMut() -> EpochId> SonicQueues<F> {
         connection: &mut Connection,
         directory: &Directory,
     ) -> io::Result<BTreeMap<String, Priorities>> {
+        // Those that are measured keep their room, whoever comes.
+        let (old, new): (Vec<&String>, Vec<&String>) =
+            directory.objects.keys().partition(|name| self.queues.contains_key(*name));
         let names: Vec<&String> =
-            directory.objects.keys().take(self.queues_max.saturating_add(1)).collect();
-        let mut ports: Vec<&str> =
+            old.into_iter().chain(new).take(self.queues_max.saturating_add(1)).collect();
+        let ports: BTreeSet<&str> =
             names.iter().filter_map(|name| Some(name.rsplit_once(':')?.0)).collect();
-        ports.dedup();
+        let ports: Vec<&str> = ports.into_iter().collect();
         let recorded = recorded(connection, &ports)?;
         let mut all = BTreeMap::new();
         for name in names {
@@ -271,7 +274,7 @@ impl<F: FnMut() -> EpochId> SonicQueues<F> {
             let stamp_us = number(&text(connection.reply()?)?);
             let mut values = Vec::with_capacity(together.len());
             for _ in together {
-                values.push(list(connection.reply()?)?);
+                values.push(sample(&list(connection.reply()?)?));
             }
             let answered = now();
             let fresh = self.fresh(&time, stamp_us, directory.round_ns);
@@ -281,9 +284,9 @@ impl<F: FnMut() -> EpochId> SonicQueues<F> {
                 let took_ns = answered.saturating_sub(asked);
                 self.meter.spread(round_ns.saturating_add(age_ns).saturating_add(took_ns));
             }
-            for (name, values) in together.iter().zip(&values) {
+            for (name, sample) in together.iter().zip(values) {
                 let one = self.queues[name].priorities.only().is_some();
-                let sample = sample(values).filter(|_| one && fresh.is_some());
+                let sample = sample.filter(|_| one && fresh.is_some());
                 let told = sample.zip(name.rsplit_once(':')).is_some_and(|(sample, place)| {
                     let subject = Subject::Queue { interface: place.0, queue: place.1 };
                     self.tell(answered, subject, sample)

@@ -62,6 +62,10 @@ fn looked(redis: &Redis, ago: Duration) {
 }
 
 fn queues(redis: &Redis, maps: Vec<QueueMap>) -> SonicQueues<Fresh> {
+    at_most(64, redis, maps)
+}
+
+fn at_most(queues_max: usize, redis: &Redis, maps: Vec<QueueMap>) -> SonicQueues<Fresh> {
     let settings = SonicQueuesSettings {
         address: Address::Socket(redis.socket.clone()),
         maps,
@@ -74,7 +78,7 @@ fn queues(redis: &Redis, maps: Vec<QueueMap>) -> SonicQueues<Fresh> {
         EpochId::random([made; 16])
     });
     // Rounds are given as long as a machine that is busy may take.
-    let meter = Settings { interval_ns: 100_000 * MS, queues_max: 64, ..Settings::default() };
+    let meter = Settings { interval_ns: 100_000 * MS, queues_max, ..Settings::default() };
     SonicQueues::new(settings, meter, fresh)
 }
 
@@ -129,6 +133,28 @@ fn queues_are_measured_under_the_priorities_that_the_switch_maps_to_them() {
     assert!((15_000 * MS..25_000 * MS).contains(&period_ns), "{period_ns}");
     assert_eq!(error_ns, 100_000 * MS, "nothing is taken for granted between samples");
     assert_eq!(five[0].measurement, Measurement::Unknown(Reason::Unavailable));
+}
+
+#[test]
+fn a_queue_that_is_measured_keeps_its_room_whichever_come() {
+    let room = Room::new();
+    let redis = switch(&room);
+    redis.put(2, &["DEL", "COUNTERS_QUEUE_NAME_MAP"]);
+    let put = |name: &str, object: &str| {
+        redis.put(2, &["HSET", "COUNTERS_QUEUE_NAME_MAP", name, object]);
+    };
+    redis.put(5, &["HSET", "FLEX_COUNTER_GROUP_TABLE:PFC_WD", "POLL_INTERVAL", "5000"]);
+    put("Ethernet0:3", QUEUES[0].1);
+    let mut queues = at_most(1, &redis, Vec::new());
+    for ms in [0, 1000] {
+        looked(&redis, Duration::ZERO);
+        assert_eq!(at(&mut queues, ms), Found { samples: 1, absent: 0 });
+        let names: Vec<_> = queues.places().map(|place| place.queue.to_string()).collect();
+        assert_eq!(names, ["3"]);
+        // Their names sort before it.
+        put("Ethernet0:1", QUEUES[1].1);
+        put("Ethernet0:2", QUEUES[2].1);
+    }
 }
 
 // QUE-id.2, QUE-def.6, QUE-id.1

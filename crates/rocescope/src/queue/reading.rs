@@ -276,6 +276,12 @@ impl Reading {
     // QUE-con.1, QUE-yang.1
     fn queues(&mut self, whose: &Whose<'_>, entries: &[Node]) {
         let twice = twice(entries.iter().flat_map(|entry| texts(entry, MODULE, "queue-id")));
+        for queue in &twice {
+            let (interface, queue) = (shown(whose.interface), shown(queue));
+            self.finding(format!(
+                "interface {interface}: queue {queue} twice in one document, expected once"
+            ));
+        }
         for entry in entries {
             if self.rows.len() >= self.most {
                 let most = self.most;

@@ -243,6 +243,8 @@ fn of_a_list_that_has_a_key_twice_neither_entry_counts() {
     let (count, left_out, rejected) = came_of(&value);
     // Each says which row it calls itself, so it is rejected by that name.
     assert_eq!((count, rejected), (1, 2), "{left_out:?}");
+    let said = "interface \"Ethernet1/1\": queue \"q3\" twice in one document, expected once";
+    assert_eq!(left_out, [said]);
     let target = format!("{INTERFACE}/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue=q3");
     let entries = json!({"ietf-pfc-queue-telemetry:queue": [queue("q3"), queue("q3")]});
     assert_eq!(came_of(&change("replace", &target, &entries)).0, 0);

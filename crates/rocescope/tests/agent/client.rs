@@ -5,6 +5,7 @@
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use russh::ChannelStream;
 use russh::client::{self, Handle, Msg};
@@ -70,6 +71,25 @@ impl Source {
     }
 }
 
+/// How long an agent may take to listen.
+const LISTENS: Duration = Duration::from_secs(20);
+
+/// A connection, to an agent that may only be about to listen.
+async fn begun(port: u16) -> io::Result<TcpStream> {
+    let begun = Instant::now();
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)).await {
+            Err(error)
+                if error.kind() == io::ErrorKind::ConnectionRefused
+                    && begun.elapsed() < LISTENS =>
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            done => return done,
+        }
+    }
+}
+
 /// Where an agent serves RESTCONF.
 #[derive(Clone)]
 pub struct Https {
@@ -118,7 +138,7 @@ impl Https {
 
     /// A connection of the user of a token.
     pub async fn connect(&self, token: &str) -> io::Result<Restconf> {
-        self.over(TcpStream::connect(("127.0.0.1", self.port)).await?, token).await
+        self.over(begun(self.port).await?, token).await
     }
 
     /// The same over a connection that is there.
@@ -290,7 +310,7 @@ const BASE: &str = "urn:ietf:params:xml:ns:netconf:base:1.0";
 impl Netconf {
     /// A session of a user with this key.
     pub async fn connect(port: u16, user: &str, key: &Arc<PrivateKey>) -> io::Result<Self> {
-        Self::over(TcpStream::connect(("127.0.0.1", port)).await?, user, key).await
+        Self::over(begun(port).await?, user, key).await
     }
 
     /// The same over a connection that is there.

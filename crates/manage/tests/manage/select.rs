@@ -180,6 +180,22 @@ fn an_element_with_an_attribute_selects_nothing_since_no_node_has_any() {
     assert!(beside.contains("Ethernet1/1") && !beside.contains("Ethernet1/2"), "{beside}");
 }
 
+// A subscription to nothing, of which would be said that it selects something.
+#[test]
+fn a_filter_that_is_kept_and_asks_for_attributes_is_refused() {
+    let read = |text: &str| {
+        Filter::subtree_in_xml(Element::read(text, &Limits::default()).expect("well-formed"))
+    };
+    // Its own are those of whoever carries it.
+    let own = "<f xmlns='urn:ietf:params:xml:ns:yang:ietf-interfaces' x='1'><interfaces/></f>";
+    assert!(matches!(read(own), Ok(Filter::Subtree(_))));
+    let refused = read("<f><a/><b><c name='e'/></b></f>").expect_err("an attribute");
+    assert_eq!(
+        refused.0,
+        "attribute \"name\" of \"c\" in a filter, expected none: no node here has any"
+    );
+}
+
 // RFC 7952: what in JSON stands for attributes.
 #[test]
 fn a_filter_in_json_that_asks_for_metadata_is_refused() {

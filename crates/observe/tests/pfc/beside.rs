@@ -78,9 +78,9 @@ fn the_readings_around_a_flow_are_the_closest_that_hold_it_or_as_much_as_they_ca
             }
         }
     }
-    // A clock that was set back before the flow, in it, behind it, and twice.
+    // A clock that was set back before the flow, in it, behind it, and to where it was.
     for times in
-        [[10, 30, 15, 40], [10, 40, 5, 20], [20, 10, 30, 40], [30, 40, 10, 8], [9, 7, 40, 9]]
+        [[10, 30, 15, 40], [10, 40, 5, 20], [20, 10, 30, 40], [30, 40, 10, 8], [10, 40, 10, 40]]
     {
         for first in 5..50 {
             for last in first..50 {

@@ -127,6 +127,8 @@ pub struct Pipeline<S> {
     /// The time of some packet is known.
     time_known: bool,
     file_starts: bool,
+    /// When the file that is read began.
+    file_began_ns: u64,
     /// Readings that were taken: each has a position of its own, between the frames around it.
     readings: u64,
     tally: Tally,
@@ -164,6 +166,7 @@ impl<S: Sink> Pipeline<S> {
             time_ns: 0,
             time_known: false,
             file_starts: false,
+            file_began_ns: 0,
             readings: 0,
             tally: Tally::default(),
             sink,
@@ -388,6 +391,7 @@ impl<S: Sink> Pipeline<S> {
     #[cold]
     fn time_of_file(&mut self, time_ns: u64) {
         self.file_starts = false;
+        let before_ns = std::mem::replace(&mut self.file_began_ns, time_ns);
         let overlap_ns = self.time_ns.saturating_sub(time_ns);
         if overlap_ns == 0 {
             return;
@@ -397,7 +401,9 @@ impl<S: Sink> Pipeline<S> {
              does each packet stand in one of them only?",
             overlap_ns.div_ceil(1000)
         ));
-        if overlap_ns > OVERLAP_NS {
+        // One that begins when the one in front of it began has its packets again, however short it
+        // is.
+        if overlap_ns > OVERLAP_NS || time_ns == before_ns {
             self.sink.missed(None, Missed::FilesOverlap, 1);
             self.gap(Cause::FilesOverlap);
             self.next_report_ns = None;

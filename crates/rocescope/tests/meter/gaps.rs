@@ -393,3 +393,24 @@ fn files_that_overlap_a_little_are_told_of_and_no_epoch_ends_for_it() {
         assert_eq!(shown(&ended), expected, "{back_ns} ns");
     }
 }
+
+// SEQ-3.8
+#[test]
+fn a_file_that_comes_twice_ends_what_goes_on_however_short_it_is() {
+    let scratch = Scratch::new();
+    let mut short = trace(2);
+    let start_ns = short.packets[0].time_ns;
+    short.packets[1].time_ns = start_ns + 1_000_000;
+    let path = scratch.file("short.pcap", &short.plain());
+    assert_eq!(shown(&good(&[&path], &[])), [(2, false)]);
+    let mut twice = shown(&good(&[&path, &path], &[]));
+    twice.sort();
+    assert_eq!(twice, [(2, false), (2, true)]);
+    // What begins later and ends later is a writer that rotates.
+    let mut next = trace(2);
+    next.packets.iter_mut().zip([500_000, 2_000_000]).for_each(|(packet, behind_ns)| {
+        packet.time_ns = start_ns + behind_ns;
+    });
+    let next = scratch.file("next.pcap", &next.plain());
+    assert_eq!(shown(&good(&[&path, &next], &[])).len(), 1);
+}

@@ -229,6 +229,10 @@ impl<S: Source> Poller<S> {
                 let widened = match widened {
                     Ok(widened) => widened,
                     Err(absent) => {
+                        // One that was gone and comes back may be another.
+                        if absent == Absent::NoCounter {
+                            *counter = Counter::default();
+                        }
                         lacks[side][index] = Some(absent);
                         continue;
                     }

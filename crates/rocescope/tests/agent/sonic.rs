@@ -346,6 +346,22 @@ fn counters_that_two_ports_are_said_to_have_are_of_neither() {
     assert_ne!(named(&batch, 5), named(&first, 5));
 }
 
+// PFC-sem.2
+#[test]
+fn a_counter_that_was_gone_and_is_back_is_another_instance_and_no_other_is() {
+    let room = Room::new();
+    let redis = Redis::recorded(&room.folder);
+    let (mut poller, _) = polling(&redis, Dating::Asked);
+    let (key, field) = (format!("COUNTERS:{}", OBJECTS[0]), "SAI_PORT_STAT_PFC_3_RX_PKTS");
+    let first = named(&poller.poll(&At(1000)).expect("read"), 1);
+    redis.put(2, &["HDEL", &key, field]);
+    assert_eq!(named(&poller.poll(&At(2000)).expect("read"), 1).len(), 15);
+    redis.put(2, &["HSET", &key, field, "1000000"]);
+    let back = named(&poller.poll(&At(3000)).expect("read"), 1);
+    assert_eq!(back.len(), 16);
+    assert_eq!(first.iter().zip(&back).filter(|(before, after)| before != after).count(), 1);
+}
+
 // PFC-op.1
 #[test]
 fn what_is_no_number_is_no_reading_and_takes_no_other_along() {

@@ -1,6 +1,6 @@
 //! What is due: periodic updates, what was dampened, and the ends of subscriptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,10 +75,14 @@ impl Subscriptions {
         }
         self.flush(&flushes, world, now);
         let updates = self.in_turn(updates);
-        if self.update_some(&updates, world, now, false, UPDATES_AT_A_TIME) {
-            return Some(now.monotonic);
+        let left = self.update_some(&updates, world, now, false, UPDATES_AT_A_TIME);
+        for id in updates.iter().filter(|id| !left.contains(*id)) {
+            let Some(found) = self.all.get_mut(id) else { continue };
+            found.due = found.trigger.next(found.due, now);
+            self.turn = self.turn.wrapping_add(1);
+            self.turns.insert(found.caller.user.clone(), self.turn);
         }
-        self.next_due(now)
+        if left.is_empty() { self.next_due(now) } else { Some(now.monotonic) }
     }
 
     /// Sends what was dampened. It is written once for all that it is the same for.
@@ -160,7 +164,7 @@ impl Subscriptions {
         order.into_iter().map(|(_, _, id)| id).collect()
     }
 
-    /// The same, of which so many are written anew at most. Says whether some are left.
+    /// The same, of which so many are written anew at most. Says which are left.
     fn update_some(
         &mut self,
         ids: &[u32],
@@ -168,8 +172,8 @@ impl Subscriptions {
         now: Now,
         incomplete: bool,
         most: usize,
-    ) -> bool {
-        let mut left = false;
+    ) -> BTreeSet<u32> {
+        let mut left = BTreeSet::new();
         let mut written: Vec<Written<'_>> = Vec::new();
         for id in ids {
             let Some(found) = self.all.get(id) else { continue };
@@ -186,7 +190,7 @@ impl Subscriptions {
                     && known.access.is_like(&access)
             });
             if known.is_none() && written.len() >= most {
-                left = true;
+                left.insert(*id);
                 continue;
             }
             let contents = known.map(|known| known.text.clone()).unwrap_or_else(|| {
@@ -214,11 +218,6 @@ impl Subscriptions {
                 text
             });
             let Some(found) = self.all.get_mut(id) else { continue };
-            if most < usize::MAX {
-                self.turn = self.turn.wrapping_add(1);
-                self.turns.insert(found.caller.user.clone(), self.turn);
-                found.due = found.trigger.next(found.due, now);
-            }
             // What is in it has not to be sent again.
             found.dampened.clear();
             if rows_only {

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::control::ctl;
 use super::pfc::place;
-use super::program::{Room, Running, TLS};
+use super::program::{Room, Running};
 use super::sonic::{OBJECTS, Redis};
 use super::support::{Collector, DOMAIN, at, begun, settings};
 
@@ -120,10 +120,7 @@ fn an_agent_exports_what_stands_in_the_database_of_a_switch() {
     let room = Room::new();
     let redis = Redis::recorded(&room.folder);
     let server = room.server();
-    let config = room.config(&server, "interface = \"lo\"", TLS);
-    let text = std::fs::read_to_string(&config).expect("text");
-    // No frames are observed at all.
-    let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
+    let (config, text) = room.without_frames(&server);
     let pfc = "[pfc]\npoll_interval_ms = 50\ninstance_ids = true\n\
                [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\ntime = \"asked\"\n\
                resets = \"shown\"\nattest = [\"before-processing\", \"confirmed-emission\", \
@@ -201,9 +198,7 @@ fn an_agent_exports_what_stands_in_the_database_of_a_switch() {
 fn an_agent_refuses_an_aggregate_and_waits_for_a_database_that_is_not_there() {
     let room = Room::new();
     let server = room.server();
-    let config = room.config(&server, "interface = \"lo\"", TLS);
-    let text = std::fs::read_to_string(&config).expect("text");
-    let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
+    let (config, text) = room.without_frames(&server);
     let pfc = "[pfc]\npoll_interval_ms = 20\nstale_ms_max = 50\n\
                [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\ntime = \"asked\"\n\
                attest = [\"before-processing\", \"confirmed-emission\", \"every-frame\", \
@@ -260,9 +255,7 @@ fn each_outage_of_a_switch_is_told_and_so_is_its_end() {
     let room = Room::new();
     let redis = Redis::recorded(&room.folder);
     let server = room.server();
-    let config = room.config(&server, "interface = \"lo\"", TLS);
-    let text = std::fs::read_to_string(&config).expect("text");
-    let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
+    let (config, text) = room.without_frames(&server);
     let pfc = "[pfc]\npoll_interval_ms = 20\nstale_ms_max = 400\n\
                [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\n\
                attest = [\"before-processing\", \"confirmed-emission\", \"every-frame\", \

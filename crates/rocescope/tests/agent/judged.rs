@@ -9,7 +9,7 @@ use observe::pfc::instance::InstanceId;
 use observe::pfc::{Direction, Reading};
 
 use super::pfc_dumped::{of_ipfix_dump, pdml_has};
-use super::program::{Room, Running, TLS};
+use super::program::{Room, Running};
 use super::sonic::Redis;
 
 /// What a program prints, which is needed for this test.
@@ -28,9 +28,7 @@ fn printed(name: &str, arguments: &[&str]) -> String {
 fn exported(room: &Room, keys: &str) -> (String, Vec<(Reading, Option<InstanceId>)>) {
     let _redis = Redis::recorded(&room.folder);
     let server = room.server();
-    let config = room.config(&server, "interface = \"lo\"", TLS);
-    let text = std::fs::read_to_string(&config).expect("text");
-    let text = text.replace("[[source]]\ninterface = \"lo\"\n", "");
+    let (config, text) = room.without_frames(&server);
     let pfc = format!(
         "[pfc]\npoll_interval_ms = 50\n{keys}\n\
          [[pfc.source]]\nkind = \"sonic\"\nredis = \"./redis.sock\"\ntime = \"asked\"\n\

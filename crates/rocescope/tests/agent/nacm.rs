@@ -12,7 +12,7 @@ use russh::keys::{PrivateKey, load_secret_key};
 use serde_json::Value;
 
 use super::client::{Https, Netconf, Restconf, Source};
-use super::program::{HANGS, ROCESCOPE, Room, Running};
+use super::program::{HANGS, ROCESCOPE, Room, Running, waited};
 use super::restconf::{free_port, sha256};
 use super::ssh::keygen;
 
@@ -556,13 +556,7 @@ fn what_a_user_may_read_is_the_same_in_every_way_in() {
     config(&room, ports);
     let agent = Running::agent(&room.path("agent.toml"));
     let begun = Instant::now();
-    let stream = loop {
-        if let Ok(stream) = UnixStream::connect(room.path("q.sock")) {
-            break stream;
-        }
-        assert!(begun.elapsed() < HANGS, "no socket");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    };
+    let stream = waited("a socket", || UnixStream::connect(room.path("q.sock")).ok());
     // Ethernet0 has eight queues, Ethernet1 one.
     let mut source = Source::begin(stream, 9, 1_000_000).expect("begun");
     source.complete().expect("sent");

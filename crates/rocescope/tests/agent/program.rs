@@ -25,6 +25,18 @@ pub const ROCESCOPE: &str = env!("CARGO_BIN_EXE_rocescope");
 /// Nothing in a test takes as long as this, unless it hangs.
 pub const HANGS: Duration = Duration::from_secs(30);
 
+/// Waits until there is something.
+pub fn waited<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(is) = is() {
+            return is;
+        }
+        assert!(began.elapsed() < HANGS, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 pub const DAY: Duration = Duration::from_secs(86_400);
 
 /// A folder for one test, with an authority and certificates of both sides in it.
@@ -139,6 +151,13 @@ impl Room {
         let path = self.path("agent.toml");
         fs::write(&path, text).expect("written");
         path
+    }
+
+    /// The same of an agent that observes no frames at all, and its text to add to.
+    pub fn without_frames(&self, server: &Server) -> (PathBuf, String) {
+        let path = self.config(server, "interface = \"lo\"", TLS);
+        let text = fs::read_to_string(&path).expect("text");
+        (path, text.replace("[[source]]\ninterface = \"lo\"\n", ""))
     }
 
     /// Adds keys to the `[agent]` section of a configuration.

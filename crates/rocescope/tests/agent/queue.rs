@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::control::ctl;
 use super::privileges::{ids_of, is_root};
-use super::program::{HANGS, Room, Running};
+use super::program::{HANGS, Room, Running, waited};
 
 /// The configuration of an agent that does nothing but measure queues.
 fn config(room: &Room, queue: &str) -> PathBuf {
@@ -26,17 +26,6 @@ fn config(room: &Room, queue: &str) -> PathBuf {
 const SOCKET: &str = "silent_timeout_s = 1\nbad_lines_in_a_row_max = 3\n\
                       [[queue.source]]\nname = \"asic\"\nevents_socket = \"q.sock\"\n\
                       interval_ms = 1\n";
-
-fn waited<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(is) = is() {
-            return is;
-        }
-        assert!(began.elapsed() < HANGS, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 fn connect(room: &Room) -> UnixStream {
     let stream = waited("a socket", || UnixStream::connect(room.path("q.sock")).ok());

@@ -6,14 +6,13 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use manage::read::{Encoding, What};
 use manage::schema::Schema;
 use serde_json::{Value, json};
 
 use super::packages::{repository, schemathesis};
-use super::program::{HANGS, ROCESCOPE, Room, Running};
+use super::program::{ROCESCOPE, Room, Running, waited};
 
 const QUEUES: &str = "/restconf/ds/ietf-datastores:operational/ietf-interfaces:interfaces";
 const ONE: &str = "/interface=Ethernet1%2F1/ietf-pfc-queue-telemetry:pfc-queue-telemetry/queue=3";
@@ -128,17 +127,6 @@ rule = [
         sha256("guest"),
         sha256("nobody")
     )
-}
-
-fn waited<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(is) = is() {
-            return is;
-        }
-        assert!(began.elapsed() < HANGS, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn event(seq: u64, ms: u64, rest: &str) -> String {

@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
 use super::client::{Https, Netconf, Source};
-use super::program::{HANGS, ROCESCOPE, Room, Running};
+use super::program::{HANGS, ROCESCOPE, Room, Running, waited};
 use super::restconf::{free_port, sha256};
 use super::ssh::keygen;
 
@@ -115,14 +115,7 @@ fn two_of_a_hundred_subscribers_stop_reading_and_the_others_are_told_in_time() {
     let ports = [free_port(), free_port()];
     config(&room, ports);
     let agent = Running::agent(&room.path("agent.toml"));
-    let begun = Instant::now();
-    let stream = loop {
-        if let Ok(stream) = UnixStream::connect(room.path("q.sock")) {
-            break stream;
-        }
-        assert!(begun.elapsed() < HANGS, "no socket");
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let stream = waited("a socket", || UnixStream::connect(room.path("q.sock")).ok());
     let mut source = Source::begin(stream, QUEUES, 1_000_000).expect("begun");
     source.complete().expect("sent");
     let authority = fs::read(room.path("pki/ca.pem")).expect("read");
